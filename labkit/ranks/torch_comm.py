@@ -130,6 +130,10 @@ class TorchComm(Comm):
         results = [torch.empty_like(tensor.detach(), memory_format=torch.contiguous_format) for tensor in offer.outputs]
         group = self._groups[offer.group]
         n = dist.get_world_size(group)
+
+        def read() -> Sequence[torch.Tensor]:
+            return results
+
         if offer.name == "all_reduce":
             results = inputs
             work = dist.all_reduce(inputs[0], _op(offer.op), group, async_op=True)
@@ -139,31 +143,36 @@ class TorchComm(Comm):
         elif offer.name == "all_gather":
             work = dist.all_gather(results, inputs[0], group, async_op=True)
         elif offer.name == "all_to_all":
-            work, results = self._exchange(inputs, results, group)
+            work, read = self._exchange(inputs, results, group)
         else:
             work = dist.reduce_scatter(results[0], inputs, _op(offer.op), group, async_op=True)
 
         def finish() -> None:
             self._wait(work.wait, f"in {offer.name} for the others")
             self._step(RankStep("wait", number=number))
-            for into, result in zip(offer.outputs, results):
-                if offer.name == "all_to_all":
-                    result = result.clone().view(into.dtype).reshape(into.shape)
+            for into, result in zip(offer.outputs, read()):
                 into.detach().copy_(result / n if offer.op == "avg" else result)
 
         return finish
 
     def _exchange(
         self, inputs: Sequence[torch.Tensor], results: Sequence[torch.Tensor], group: dist.ProcessGroup | None
-    ) -> tuple[dist.Work, Sequence[torch.Tensor]]:
-        """Start an all-to-all: its Work, and the bytes that will have arrived from each rank.
+    ) -> tuple[dist.Work, Callable[[], Sequence[torch.Tensor]]]:
+        """Start an all-to-all, of pieces that are like `results`: its Work, and what reads the pieces that arrived.
 
         gloo's call with lists takes pieces of one size only, and as bytes their dtypes may differ, too.
         """
         sizes = [[tensor.nbytes for tensor in tensors] for tensors in (results, inputs)]
         arrived = torch.empty(sum(sizes[0]), dtype=torch.uint8, device=self.device)
         sent = torch.cat(list(map(bytes_of, inputs)))
-        return dist.all_to_all_single(arrived, sent, *sizes, group, async_op=True), arrived.split(sizes[0])
+        work = dist.all_to_all_single(arrived, sent, *sizes, group, async_op=True)
+
+        def read() -> Sequence[torch.Tensor]:
+            # Copies, since a piece may begin where no number of its dtype can.
+            pieces = zip(results, arrived.split(sizes[0]))
+            return [piece.clone().view(like.dtype).reshape(like.shape) for like, piece in pieces]
+
+        return work, read
 
     def _compute(self, seconds: float) -> None:
         self._step(RankStep("compute", seconds=seconds))
