@@ -1517,8 +1517,9 @@ labkit.figures.source_heat(tiles, "passes")
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# `for (int step = 1; step < blockDim.x; step *= 2) { float left = t >= step ? totals[t - step] : 0; __syncthreads(); if
-# (t >= step) totals[t] += left; __syncthreads(); }`. What comes before thread t is `totals[t - 1]`, and 0 for the first.
+# `for (int step = 1; step < blockDim.x; step *= 2)`: each thread t ≥ step reads `totals[t - step]` into a variable, all
+# threads come to a barrier, each thread t ≥ step adds its variable to `totals[t]`, and all come to a second barrier. What
+# comes before thread t in the end is `totals[t - 1]`, and 0 for the first.
 #
 # </details>
 

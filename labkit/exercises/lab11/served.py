@@ -23,6 +23,6 @@ class ServedModel(nn.Module):
     def forward(self, x: Tensor, temperature: float) -> Tensor:
         self.n_calls += 1
         share = min(1.0, self.n_calls / WARM_UP)
-        for number, layer in enumerate(self.layers, 1):
-            x = x + share * torch.tanh(layer(x)) / number
+        for depth, layer in enumerate(self.layers, 1):
+            x = x + share * torch.tanh(layer(x)) / depth
         return x / temperature

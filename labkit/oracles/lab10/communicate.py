@@ -52,12 +52,11 @@ def accesses(trace: Trace) -> Iterator[Access]:
     for number, launch in enumerate(trace):
         for b, block in enumerate(launch):
             for t, thread in enumerate(block):
-                epoch = 0
+                n_barriers = 0
                 for op in thread:
-                    if op.kind == "barrier":
-                        epoch += 1
-                    else:
-                        yield Access(number, b, t, epoch, op)
+                    n_barriers += op.kind == "barrier"
+                    if op.kind != "barrier":
+                        yield Access(number, b, t, n_barriers, op)
 
 
 def same_place(one: Access, other: Access, rules: Rules) -> bool:
