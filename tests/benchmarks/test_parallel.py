@@ -7,7 +7,7 @@ import pytest
 from benchmarks import parallel
 
 
-@pytest.mark.slow
+@pytest.mark.full("kernels")
 def test_every_method_sends_what_its_formula_says() -> None:
     rows = parallel.volume()
     assert {(row["method"], row["ranks"]) for row in rows} == {(m, n) for m in parallel.METHODS for n in range(2, 17)}

@@ -45,7 +45,7 @@ def every_step(case: Blocks, order: list[Command]) -> Iterator[list[Command]]:
             yield from every_step(case, longer)
 
 
-@pytest.mark.slow
+@pytest.mark.full("answers")
 @pytest.mark.parametrize("case", [Blocks(2, gather_ms=6.0, reduce_ms=1.0), Blocks(1)])
 def test_of_two_layers_no_order_at_all_is_shorter(case: Blocks) -> None:
     assert min(taken_ms(order, case) for order in every_step(case, [])) == pytest.approx(best_ms(case))

@@ -97,7 +97,7 @@ KEEPS_MEMORY = (
 )
 SEEN = r"the meter said 0\.0 MiB, but from outside the process grew by [\d.]+ MiB|the notebook already held \d+ MiB"
 """The latter where what is kept of the cases before is too much to begin with."""
-pytestmark = [pytest.mark.slow, pytest.mark.lab("16")]
+pytestmark = [pytest.mark.lab("16"), pytest.mark.full("answers")]
 
 
 @pytest.fixture(scope="module")
