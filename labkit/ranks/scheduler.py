@@ -94,6 +94,9 @@ class Scheduler:
                 self._n_ended += 1
                 if self._n_ended == self._n:
                     self._over.set()
+            # A thread whose backward pass was cut short frees tensors while it ends. CPython 3.11 does not survive that
+            # while another rank's memory meter traces allocations, so all threads end after all meters.
+            self._over.wait()
 
     def _await_turn(self, rank: int) -> None:
         self._wake[rank].acquire()
