@@ -80,7 +80,7 @@ guesses.settle(
 # </details>
 #
 # Texts of equal length hide the mistake, and so does every test that uses them. Here are two loops as many slides show
-# them, and each has mistakes of its own. Read them before you run them. You mend both in the exercise.
+# them, and each has mistakes of its own. Read them before you run them. You will fix both in the exercise.
 
 
 # %%
