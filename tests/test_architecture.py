@@ -35,6 +35,7 @@ ROOMS = (
     "busy_times",
     "interrupts",
     "clock",
+    "pipeline",
     "store",
     "shell",
     "features",

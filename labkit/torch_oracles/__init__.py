@@ -7,14 +7,13 @@
 
 from labkit.torch_oracles.local import on_all_ranks
 from labkit.torch_oracles.private import TRIED, missing_names
-from labkit.torch_oracles.schedules import SCHEDULES, Op, schedule_ops
+from labkit.torch_oracles.schedules import SCHEDULES, schedule_ops
 from labkit.torch_oracles.sharded import Collective, collectives_of_fully_shard
 
 __all__ = [
     "SCHEDULES",
     "TRIED",
     "Collective",
-    "Op",
     "collectives_of_fully_shard",
     "missing_names",
     "on_all_ranks",

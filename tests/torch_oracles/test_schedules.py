@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from labkit.torch_oracles import SCHEDULES, Op, schedule_ops, schedules
+from labkit.pipeline import Action
+from labkit.torch_oracles import SCHEDULES, schedule_ops, schedules
 
 
-def held_at_most(ops: list[Op]) -> int:
+def held_at_most(ops: list[Action]) -> int:
     """Micro-batches whose activations a rank holds at once."""
     now = most = 0
     for op in ops:
@@ -16,18 +17,20 @@ def held_at_most(ops: list[Op]) -> int:
     return most
 
 
-def run_in_order(ranks: list[list[Op]], n_stages: int) -> int:
+def run_in_order(ranks: list[list[Action]], n_stages: int) -> int:
     """How many passes run if each rank waits for what its next one needs: all of them, or fewer in a deadlock."""
-    done: set[Op] = set()
+    done: set[Action] = set()
     at = [0] * len(ranks)
 
-    def can_run(op: Op) -> bool:
+    def can_run(op: Action) -> bool:
         if op.kind == "F":
-            return op.stage == 0 or Op("F", op.stage - 1, op.microbatch) in done
+            return op.stage == 0 or Action("F", op.stage - 1, op.microbatch) in done
         if op.kind == "W":
-            return Op("I", op.stage, op.microbatch) in done
-        above = [Op(kind, op.stage + 1, op.microbatch) for kind in ("B", "I")]
-        return Op("F", op.stage, op.microbatch) in done and (op.stage == n_stages - 1 or any(a in done for a in above))
+            return Action("I", op.stage, op.microbatch) in done
+        above = [Action(kind, op.stage + 1, op.microbatch) for kind in ("B", "I")]
+        return Action("F", op.stage, op.microbatch) in done and (
+            op.stage == n_stages - 1 or any(a in done for a in above)
+        )
 
     moved = True
     while moved:
