@@ -119,7 +119,14 @@ LABS = (
         optional_minutes=145,
     ),
     Lab("17", "Tensor parallel", "scale", needs=("14",)),
-    Lab("18", "Pipelines", "scale", needs=("14",)),
+    Lab(
+        "18",
+        "Pipelines",
+        "scale",
+        60,
+        needs=("14",),
+        instead=(("14", "`comm.send`, `comm.recv`, `comm.isend` and `comm.irecv` of `labkit.run_ranks`"),),
+    ),
     Lab("19", "Long context and experts", "scale", needs=("13",)),
     Lab("20", "All of it together", "end"),
 )

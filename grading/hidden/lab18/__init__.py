@@ -1,0 +1,1 @@
+"""Lab 18, pipelines: hidden cases."""

@@ -1,0 +1,3 @@
+"""Lab 18, pipelines: what is asked, given and run."""
+
+ORDER = ("naive-idle",)
