@@ -27,7 +27,7 @@ def trouble_of(error: BaseException) -> Trouble:
     except Exception:
         text = "its message cannot be read"
     if isinstance(error, NotImplementedError) and text in ("", STUB_MESSAGE):
-        return Trouble("unanswered", STUB_MESSAGE)
+        return Trouble("unanswered", STUB_MESSAGE, where if _more_than_a_stub(error) else None)
     if isinstance(error, OverLimit):
         return Trouble(error.kind, f"it did not finish within {error}", where)
     if isinstance(error, Stopped):
@@ -53,6 +53,16 @@ def _over_limit(error: BaseException) -> OverLimit | None:
             # Read past whatever the student's own class of errors may say of itself.
             rest += [BaseException.__context__.__get__(one), BaseException.__cause__.__get__(one)]
     return None
+
+
+def _more_than_a_stub(error: NotImplementedError) -> bool:
+    """Whether what raised it also does something else, as where an answer stands above the stub's line."""
+    codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if not codes:
+        return False
+    code = codes[-1]
+    arguments = code.co_argcount + code.co_kwonlyargcount
+    return code.co_nlocals > arguments or not {*code.co_names} <= {"NotImplementedError"}
 
 
 def _line_of_its_own(error: BaseException) -> str | None:

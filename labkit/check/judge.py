@@ -203,7 +203,9 @@ def _case_row(oracle: Oracle, run: Observation) -> tuple[tuple[str, str], ...]:
 def _from_trouble(oracle: Oracle, run: Observation) -> _Failure:
     trouble: Trouble = run.trouble
     if trouble.kind == "unanswered":
-        return _Failure("unanswered", (), None)
+        # An answer stands above the stub's line, and it may be finished.
+        rows = (("at", f"{trouble.where}; delete this line when your answer is complete"),) if trouble.where else ()
+        return _Failure("unanswered", rows, None)
     rows = (("problem", trouble.text),)
     if trouble.where:
         rows += (("at", trouble.where),)

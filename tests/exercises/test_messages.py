@@ -51,6 +51,17 @@ def test_it_is_not_answered(source: str) -> None:
     same_text(told(source), expected)
 
 
+def test_the_line_of_the_stub_that_was_left_under_an_answer_is_shown() -> None:
+    same_text(
+        told("def double(x):\n    twice = 2 * x\n    raise NotImplementedError('Write your answer here.')"),
+        """
+        ○ 90-double: not answered yet. Write your answer in the cell above, run it, then run this one.
+          at        line 3: raise NotImplementedError('Write your answer here.'); delete this line when
+                    your answer is complete
+        """,
+    )
+
+
 def test_a_wrong_value_that_is_diagnosed() -> None:
     same_text(
         told("double = lambda x: x ** 2"),

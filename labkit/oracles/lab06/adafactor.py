@@ -124,7 +124,13 @@ ADAFACTOR = Oracle(
         ),
         Hint(
             moved_as("no clipping"),
-            "The update is not clipped: where its root mean square is above d, divide it by rms / d.",
+            "The update is not clipped: where its root mean square is above d, divide it by rms / d, before it is "
+            "multiplied by the learning rate.",
+        ),
+        Hint(
+            moved_as("step clipped"),
+            "The whole step is clipped. Clip the update, p.grad / estimate.sqrt(), before it is multiplied by the "
+            "learning rate and the rms of the parameter.",
         ),
         Hint(
             moved_as("always normalized"),
@@ -173,6 +179,18 @@ ADAFACTOR = Oracle(
         Hint(
             moved_as("scale of the update", "scale of the clipped update"),
             "The step is relative to the size of the parameter: this rms is that of the weights, not of the update.",
+        ),
+        Hint(
+            moved_as("scale after the step", "scale after the whole step"),
+            "The rms of the parameter was taken after its step. Take it before the parameter moves.",
+        ),
+        Hint(
+            moved_as("scale of the first step"),
+            "The rms of the parameter is still that of the first step. Take it anew in every step.",
+        ),
+        Hint(
+            moved_as("scale of each row"),
+            "Each row has an rms of its own. A step is multiplied by one number: the rms over the whole parameter.",
         ),
         Hint(
             moved_as("new and old swapped"),

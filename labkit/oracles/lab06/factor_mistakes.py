@@ -64,9 +64,17 @@ class Mistaken(torch.optim.Optimizer):
             "scale of the clipped update": max(eps2, rms(update) / clip),
             "norm for the scale": max(eps2, weight.norm().item()),
             "both norms": max(eps2, weight.norm().item()),
+            "scale after the step": max(eps2, rms(weight - rate * update / clip)),
+            "scale after the whole step": max(eps2, rms(weight - rate * max(eps2, rms(weight)) * update / clip)),
         }.get(self.mistake, max(eps2, rms(weight)))
+        if is_("scale of the first step"):
+            scale = state.setdefault("scale", scale)
         if is_("both norms"):
             clip = max(1.0, update.norm().item() / group["d"])
+        if is_("step clipped"):
+            clip = max(1.0, rms(rate * scale * update) / group["d"])
+        if is_("scale of each row"):
+            scale = weight.square().mean(-1, True).sqrt().clamp(min=eps2)
         weight.sub_(rate * scale * update / clip)
 
     def estimate(self, state: dict, square: Tensor, new: float, eps1: float) -> Tensor:

@@ -132,6 +132,7 @@ STEP_IN_BACKWARD = Oracle(
     judge=(inputs_untouched, weights, refusal),
     call=called,
     axis="numbers of layers and steps, tied and frozen parameters",
+    errors={"NotImplementedError": "What cannot be done is refused with a ValueError, and with no other error."},
     budgets=(
         Budget(
             "peak_bytes",
