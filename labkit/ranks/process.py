@@ -86,7 +86,7 @@ class Printed:
 
 
 def stack_file(folder: str | Path, rank: int) -> Path:
-    """Where a rank writes its stack when it is sent SIGUSR1."""
+    """Where a rank writes its stack when it is sent SIGUSR1, or crashes."""
     return Path(folder) / f"rank{rank}.stack"
 
 
@@ -118,7 +118,9 @@ def be_rank(channel_fd: int) -> None:
 def _settle(job: RankJob, channel: Connection) -> _Lines:
     """Make the process this rank: where it writes, what it imports, the settings of the process that asked."""
     folder = job.folder
-    faulthandler.register(signal.SIGUSR1, open(stack_file(folder, job.rank), "w"), all_threads=True)  # noqa: SIM115
+    stack = open(stack_file(folder, job.rank), "w")  # noqa: SIM115
+    faulthandler.register(signal.SIGUSR1, stack, all_threads=True)
+    faulthandler.enable(stack, all_threads=False)
     log = os.open(log_file(folder, job.rank), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for fd in (1, 2):
         os.dup2(log, fd)

@@ -28,7 +28,7 @@ from labkit.ranks.errors import CommError, RankFailed, RanksHung, RemoteError
 from labkit.ranks.pool import Ranks, shared_pool
 from labkit.ranks.process import Began, Done, Failed, Printed, RankJob, dumps, error_of
 from labkit.ranks.resimulation import resimulate
-from labkit.ranks.stacks import last_lines, stacks_of, trace_of, waiting_for
+from labkit.ranks.stacks import last_lines, stack_of_crash, stacks_of, trace_of, waiting_for
 from labkit.ranks.torch_comm import NOT_WAITED, note_file, read_note
 from labkit.ranks.traffic import Traffic
 
@@ -200,7 +200,8 @@ class _Run:
             code = self._ranks.end(self._dead).get(rank)
             how = f"ended with exit code {code}" if code is None or code >= 0 else f"was ended by {_signal(-code)}"
             text = f"the process of rank {rank} {how} before its function returned"
-            return RankFailed(rank, RemoteError(text + last_lines(self._folder, rank)), text=text)
+            error = RemoteError(text + last_lines(self._folder, rank))
+            return RankFailed(rank, error, stack_of_crash(self._folder, rank), text)
         rank = min(self._failed)
         failed = self._failed[rank]
         error, trace = error_of(failed), trace_of(rank, failed)

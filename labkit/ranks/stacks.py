@@ -50,6 +50,12 @@ def stacks_of(folder: str | Path, ranks: Sequence[int]) -> str:
     return "\n".join(texts)
 
 
+def stack_of_crash(folder: str | Path, rank: int) -> str:
+    """The lines at which a rank crashed that is gone by now; empty where it was killed or ended by itself."""
+    frames = _read_stack(stack_file(folder, rank))
+    return _tagged(rank, _lines(_theirs(frames))) if frames else ""
+
+
 def waiting_for(folder: str | Path, rank: int) -> str:
     """ "waits for a message from rank 1", or that it does not wait for another rank."""
     note = read_note(note_file(folder, rank))

@@ -5,6 +5,7 @@ Functions are defined inside of the tests, as they are in a notebook: they trave
 
 from __future__ import annotations
 
+import ctypes
 import linecache
 import os
 
@@ -114,6 +115,18 @@ def test_a_rank_that_dies_is_named_rather_than_those_who_notice(code: int | None
         gloo(fn, 3)
     assert isinstance(caught.value.__cause__, RemoteError)
     assert str(caught.value.__cause__).endswith("out of luck") == (code == 3)
+
+
+@pytest.mark.full("ranks")
+def test_a_rank_that_crashes_says_at_which_line() -> None:
+    def fn(comm: Comm) -> None:
+        if comm.rank == 1:
+            ctypes.string_at(0)
+        comm.barrier()
+
+    with pytest.raises(RankFailed, match=r"^the process of rank 1 was ended by SIGSEGV before") as caught:
+        gloo(fn, 2)
+    assert "[rank 1]     ctypes.string_at(0)" in caught.value.trace.split("\n")
 
 
 @pytest.mark.slow

@@ -191,7 +191,13 @@ def _follow(block: MeteredBlock) -> Iterator[None]:
     finally:
         now_bytes, most_bytes = tracemalloc.get_traced_memory()
         most_bytes = max(most_bytes, block.storages.python_peak_bytes)
-        if not was_tracing:
+        # Threads of a process group free tensors when they please. One that waits in a traced allocation while tracing
+        # stops crashes the process (CPython gh-128679, mended in 3.12.9), so there tracing goes on.
+        if not was_tracing and not _has_process_group():
             tracemalloc.stop()
         block.python_most_bytes = max(most_bytes - before_bytes - PYTHON_NOISE_BYTES, 0)
         block.python_left_bytes = max(now_bytes - before_bytes - PYTHON_NOISE_BYTES, 0)
+
+
+def _has_process_group() -> bool:
+    return torch.distributed.is_available() and torch.distributed.is_initialized()
