@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import tempfile
 import warnings
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+from benchmarks._trace import events_of
 from labkit.material.lab09 import SHIPPED
 
 GPU = True
@@ -99,10 +98,7 @@ def recorded_events() -> list[dict[str, Any]]:
             coming.record_stream(here)
             words = coming
             profiler.step()
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "trace.json"
-        profiler.export_chrome_trace(str(file))
-        return json.loads(file.read_text(encoding="utf-8"))["traceEvents"]
+    return events_of(profiler)
 
 
 def shaped(events: Iterable[Mapping[str, Any]], device: str, version: str) -> dict[str, Any]:
