@@ -7,8 +7,7 @@ it answers. Ranks are given to it, never taken from a message.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import torch
 
@@ -16,38 +15,14 @@ from labkit.ranks.cluster import Cluster
 from labkit.ranks.collectives import Group, Offer, check_exchange, check_fit, form, of_group, plan, results
 from labkit.ranks.errors import CommError
 from labkit.ranks.marks import Marks
+from labkit.ranks.needs import Need
 from labkit.ranks.ports import Ports
 from labkit.ranks.traffic import Moment, Traffic, Transfer
+from labkit.ranks.under_way import Depth, Link, Meeting, Message, check_all_done, deepest
 
-_N_NAMED = 3
-"""So many ranks of a deadlock are told one by one."""
 FREE_READS = 4
 """So often a rank may read what others did to its clock and have nothing counted."""
 _CLOCK_BYTES = 8
-
-Depth = tuple[int, int]
-"""The longest chain of messages up to a point: all of them, and those of it that leave their node."""
-
-
-@dataclass(frozen=True)
-class Need:
-    """What a waiting rank waits for: when it is there, which rank could bring it, and how to say it."""
-
-    ready: Callable[[], bool]
-    on: int
-    text: str
-
-
-def deadlock(waiting: Sequence[tuple[int, Need]], finished: Sequence[bool]) -> str:
-    """The sentence for ranks of which none can go on: (rank, what it waits for), and which ranks have finished."""
-    parts = [
-        f"rank {rank} waits {need.text}" + (", which has finished" if finished[need.on] else "")
-        for rank, need in waiting[:_N_NAMED]
-    ]
-    more = len(waiting) - _N_NAMED
-    if more > 0:
-        parts.append(f"and {more} more wait" + "s" * (more == 1))
-    return "deadlock: " + ", ".join(parts)
 
 
 class Network:
@@ -59,13 +34,13 @@ class Network:
         self.clock_s = [0.0] * world_size
         self._depth: list[Depth] = [(0, 0)] * world_size
         self._ports = Ports(cluster)
-        self._links: dict[tuple[int, int], _Link] = {}
+        self._links: dict[tuple[int, int], Link] = {}
         self._counted: list[tuple[int, int, int, Depth]] = []
         self._transfers: list[Transfer] = []
         self._barriers: dict[Group, dict[int, list[tuple[Depth, float]]]] = {}
         """By group: when each of its ranks has come to a barrier."""
-        self._meetings: dict[Group, list[_Meeting]] = defaultdict(list)
-        self._entered: list[list[_Meeting]] = [[] for _ in range(world_size)]
+        self._meetings: dict[Group, list[Meeting]] = defaultdict(list)
+        self._entered: list[list[Meeting]] = [[] for _ in range(world_size)]
         """By rank: the collectives that it has come to."""
         self._n_in_group: Counter[tuple[int, Group]] = Counter()
         self._busy_until_s = [0.0] * world_size
@@ -79,11 +54,11 @@ class Network:
 
     def send(self, src: int, dst: int, tensor: torch.Tensor) -> tuple[int, Need]:
         """Put a tensor, as it is now, on the link; its number there, and what its sender waits for."""
-        link = self._links.setdefault((src, dst), _Link())
+        link = self._links.setdefault((src, dst), Link())
         depth = self._next(self._depth[src], src, dst)
         number = len(link.sent)
         self._counted.append((src, dst, tensor.nbytes, depth))
-        link.sent.append(_Message(tensor.detach().clone(), tensor.nbytes, depth, self.clock_s[src]))
+        link.sent.append(Message(tensor.detach().clone(), tensor.nbytes, depth, self.clock_s[src]))
         self._match(src, dst, link, number)
         return number, Need(lambda: len(link.asked_s) > number, dst, f"for rank {dst} to receive")
 
@@ -95,7 +70,7 @@ class Network:
 
     def post_receive(self, dst: int, src: int) -> tuple[int, Need]:
         """Ask for the next message of the link; its number there, and what its receiver waits for."""
-        link = self._links.setdefault((src, dst), _Link())
+        link = self._links.setdefault((src, dst), Link())
         number = len(link.asked_s)
         link.asked_s.append(self.clock_s[dst])
         self._match(src, dst, link, number)
@@ -107,7 +82,7 @@ class Network:
         message = link.sent[number]
         tensor, message.tensor = message.tensor, None
         link.n_delivered += 1
-        self._depth[dst] = _deeper(self._depth[dst], message.depth)
+        self._depth[dst] = deepest(self._depth[dst], message.depth)
         self._move(dst, message.end_s, src)
         if (tensor.shape, tensor.dtype) != (like.shape, like.dtype):
             error = CommError(f"rank {src} sends {form(tensor)} and rank {dst} receives it into {form(like)}")
@@ -125,7 +100,7 @@ class Network:
             self._n_reads[rank] += 1
             if self._n_reads[rank] > FREE_READS:
                 # What is known of another's clock hangs on all that this one has done.
-                depth = self._next(_deeper(self._depth[rank], self._depth[src]), src, rank)
+                depth = self._next(deepest(self._depth[rank], self._depth[src]), src, rank)
                 self._counted.append((src, rank, _CLOCK_BYTES, depth))
                 self._depth[rank] = depth
         return self.clock_s[rank]
@@ -144,7 +119,7 @@ class Network:
         """Whatever is sent after a barrier depends on all that came before it."""
         for other, theirs in self._barriers[group].items():
             depth, time_s = theirs[number]
-            self._depth[rank] = _deeper(self._depth[rank], depth)
+            self._depth[rank] = deepest(self._depth[rank], depth)
             self._move(rank, time_s, other)
 
     def mark(self, rank: int, label: str, held_bytes: int | None) -> list[Need]:
@@ -174,13 +149,13 @@ class Network:
         number_in_group = self._n_in_group[rank, offer.group]
         self._n_in_group[rank, offer.group] += 1
         if number_in_group == len(meetings):
-            meetings.append(_Meeting(self._ranks(offer.group)))
+            meetings.append(Meeting(self._ranks(offer.group)))
         meeting = meetings[number_in_group]
         self._entered[rank].append(meeting)
         for other, (theirs, _) in meeting.offers.items():
             check_fit(rank, offer, other, theirs, number_in_group)
         meeting.offers[rank] = (offer.as_it_is_now(), self.clock_s[rank])
-        meeting.depth = _deeper(meeting.depth, self._depth[rank])
+        meeting.depth = deepest(meeting.depth, self._depth[rank])
         if len(meeting.offers) == len(meeting.ranks):
             self._hold(meeting)
         where = f"in {offer.name}{of_group(offer.group)}"
@@ -196,7 +171,7 @@ class Network:
         if meeting.misfit is not None:
             raise CommError(str(meeting.misfit))
         place = meeting.ranks.index(rank)
-        self._depth[rank] = _deeper(self._depth[rank], meeting.depth)
+        self._depth[rank] = deepest(self._depth[rank], meeting.depth)
         self._move(rank, meeting.end_s[place], meeting.ranks[place - 1])
         return meeting.results[place]
 
@@ -204,24 +179,7 @@ class Network:
         """Raise CommError for what was started and never finished, and for a message that did not fit."""
         if self._misfit is not None:
             raise CommError(str(self._misfit))
-        for (src, dst), link in sorted(self._links.items()):
-            left = len(link.sent) - len(link.asked_s)
-            if left > 0:
-                what = "a message" if left == 1 else f"{left} messages"
-                raise CommError(f"rank {src} sent {what} to rank {dst} that rank {dst} never received")
-            if link.n_delivered < len(link.asked_s):
-                raise CommError(f"rank {dst} started to receive from rank {src} and never called wait()")
-            if link.n_waited < len(link.sent):
-                raise CommError(f"rank {src} started to send to rank {dst} and never called wait()")
-        for meeting in [meeting for meetings in self._meetings.values() for meeting in meetings]:
-            caller, (offer, _) = next(iter(meeting.offers.items()))
-            call = offer.name + of_group(offer.group)
-            for rank in meeting.ranks:
-                if rank not in meeting.offers:
-                    raise CommError(f"rank {caller} started {call} and rank {rank} never called it")
-            for rank in meeting.ranks:
-                if rank not in meeting.left:
-                    raise CommError(f"rank {rank} started {call} and never called wait()")
+        check_all_done(self._links, self._meetings)
 
     def traffic(self) -> Traffic:
         """All that was sent so far."""
@@ -244,14 +202,14 @@ class Network:
             moments=tuple(self.moments),
         )
 
-    def _match(self, src: int, dst: int, link: _Link, number: int) -> None:
+    def _match(self, src: int, dst: int, link: Link, number: int) -> None:
         """Once a message is both sent and asked for, its time on the wire is known."""
         if number < len(link.sent) and number < len(link.asked_s):
             message = link.sent[number]
             ready_s = max(message.posted_s, link.asked_s[number])
             message.end_s = self._transfer(src, dst, message.n_bytes, message.depth[0], ready_s, "send")
 
-    def _hold(self, meeting: _Meeting) -> None:
+    def _hold(self, meeting: Meeting) -> None:
         """All have come: work out what each gets, and let the messages of the usual algorithm take their time.
 
         A rank's collectives run one after the other beside its own work, as on a GPU's communication stream.
@@ -277,10 +235,10 @@ class Network:
                 self._counted.append((src, dst, n_bytes, one))
                 end_s = self._transfer(src, dst, n_bytes, one[0], max(at_s[src], at_s[dst]), name)
                 then_s[src], then_s[dst] = max(then_s[src], end_s), max(then_s[dst], end_s)
-                deeper[dst] = _deeper(deeper[dst], one)
+                deeper[dst] = deepest(deeper[dst], one)
             at_s, depth = then_s, deeper
         for one in depth.values():
-            meeting.depth = _deeper(meeting.depth, one)
+            meeting.depth = deepest(meeting.depth, one)
         for rank, end_s in at_s.items():
             self._busy_until_s[rank] = end_s
         meeting.end_s = list(at_s.values())
@@ -302,39 +260,3 @@ class Network:
         start_s, end_s = self._ports.place(src, dst, n_bytes, ready_s)
         self._transfers.append(Transfer(src, dst, n_bytes, number, start_s, end_s, call))
         return end_s
-
-
-@dataclass
-class _Message:
-    tensor: torch.Tensor | None
-    n_bytes: int
-    depth: Depth
-    posted_s: float
-    end_s: float = 0.0
-
-
-class _Link:
-    """All messages from one rank to another, in order: the n-th receive gets the n-th message."""
-
-    def __init__(self) -> None:
-        self.sent: list[_Message] = []
-        self.asked_s: list[float] = []
-        self.n_delivered = 0
-        self.n_waited = 0
-
-
-@dataclass
-class _Meeting:
-    """One collective of some ranks: who has come with what and when, and, once all have, what each gets."""
-
-    ranks: tuple[int, ...]
-    offers: dict[int, tuple[Offer, float]] = field(default_factory=dict)
-    end_s: list[float] = field(default_factory=list)
-    results: list[tuple[torch.Tensor, ...]] = field(default_factory=list)
-    depth: Depth = (0, 0)
-    misfit: CommError | None = None
-    left: set[int] = field(default_factory=set)
-
-
-def _deeper(a: Depth, b: Depth) -> Depth:
-    return max(a[0], b[0]), max(a[1], b[1])

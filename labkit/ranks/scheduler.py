@@ -13,7 +13,7 @@ import torch
 
 from labkit.interrupts import interrupt
 from labkit.ranks.errors import CommError, RankFailed
-from labkit.ranks.network import Need, deadlock
+from labkit.ranks.needs import Need, deadlock
 
 
 class Stopped(BaseException):

@@ -11,8 +11,11 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 
-from grading.supervisor.ranks import router as module
-from grading.supervisor.ranks.router import RankTrouble, Router
+from grading.supervisor.ranks import calls
+from grading.supervisor.ranks import router as turns
+from grading.supervisor.ranks import seat as seats
+from grading.supervisor.ranks.router import Router
+from grading.supervisor.ranks.seat import RankTrouble
 from grading.worker.wire.frames import Channel, WireError
 from grading.worker.wire.tensor_bytes import blank, pack, unpack
 from labkit.ranks import UNIT, Cluster
@@ -228,7 +231,7 @@ def test_what_pytorch_cannot_reduce_is_refused(ranks) -> None:
 
 
 def test_a_flood_of_calls_ends_the_case(ranks, monkeypatch) -> None:
-    monkeypatch.setattr(module, "MAX_CALLS", 50)
+    monkeypatch.setattr(turns, "MAX_CALLS", 50)
     router, _ = ranks([("compute", {"seconds": 0.0})] * 60, [observed()])
     with pytest.raises(RankTrouble) as caught:
         router.run()
@@ -238,7 +241,7 @@ def test_a_flood_of_calls_ends_the_case(ranks, monkeypatch) -> None:
 def test_a_flood_of_bytes_ends_the_case(ranks, monkeypatch) -> None:
     part = ("enter", {"name": "all_reduce", "inputs": [pack(torch.zeros(1000))], "op": "sum", "src": None})
     for last in (send(1, torch.zeros(1000)), part):
-        monkeypatch.setattr(module, "MAX_BYTES", 6 * 4000)
+        monkeypatch.setattr(calls, "MAX_BYTES", 6 * 4000)
         router, _ = ranks([send(1, torch.zeros(1000))] * 6 + [last], [observed()])
         with pytest.raises(RankTrouble, match="its ranks sent one another more than") as caught:
             router.run()
@@ -260,7 +263,7 @@ def test_one_that_is_silent_at_its_turn_costs_no_more_than_the_patience(ranks) -
 
 def test_one_that_never_stops_speaking_is_not_heard_for_ever(ranks, monkeypatch) -> None:
     """Whatever is there already can be read without waiting, also long after the time is over."""
-    monkeypatch.setattr(module, "LATE_S", 0.0)
+    monkeypatch.setattr(seats, "LATE_S", 0.0)
     router, _ = ranks([("compute", {"seconds": 0.0})] * 30 + [observed()], within_s=-0.01)
     with pytest.raises(TimeoutError):
         router.run()
@@ -287,7 +290,7 @@ def test_at_a_moment_all_have_halted_when_they_are_looked_at(ranks, monkeypatch)
                 answered.append(channel.receive(time.monotonic()))
         looked.append((label, len(answered)))
 
-    monkeypatch.setattr(router, "_at_mark", look)
+    monkeypatch.setattr(router._calls, "_at_mark", look)
     router.run()
     # The answers to the first moment are there at the second, and no more.
     assert looked == [("after", 0), ("after", 2)]
@@ -316,7 +319,7 @@ def test_a_moments_name_carries_nothing(ranks) -> None:
 
 
 def test_a_flood_of_moments_ends_the_case(ranks, monkeypatch) -> None:
-    monkeypatch.setattr(module, "MAX_MARKS", 5)
+    monkeypatch.setattr(calls, "MAX_MARKS", 5)
     router, _ = ranks([mark()] * 6 + [observed()])
     with pytest.raises(RankTrouble, match="its ranks marked more than 5 moments"):
         router.run()

@@ -9,7 +9,8 @@ import torch
 
 from labkit.ranks import Cluster, Comm, CommError, simulate
 from labkit.ranks.collectives import Offer
-from labkit.ranks.network import Need, Network, deadlock
+from labkit.ranks.needs import Need, deadlock
+from labkit.ranks.network import Network
 
 Requests = Generator[tuple, torch.Tensor | None, None]
 """A rank: it yields requests and is sent the answers."""

@@ -15,7 +15,8 @@ from grading.isolation.sandbox import Sandbox
 from grading.supervisor.attempts import NO_MORE_CASES
 from grading.supervisor.cases import UNMEASURED, CaseInputs, CaseSet, bytes_in
 from grading.supervisor.limits import CELL_LIMITS, CellLimits, granted, over_limit
-from grading.supervisor.ranks.router import RankTrouble, Router
+from grading.supervisor.ranks.router import Router
+from grading.supervisor.ranks.seat import RankTrouble
 from grading.supervisor.session import GRACE_S, Session
 from grading.supervisor.transcript import RunsApart
 from grading.supervisor.witness import FRAMES_BYTES, HALTED_SLACK_BYTES, Reading, probe_readings

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from labkit.compare import came_by, compare, inputs_untouched
 from labkit.exercises.lab16.fsdp_unit import MOMENTS, N_ROWS, Layers, draw_rows, draw_weight, rows_of, some
 from labkit.oracles.hints import once
-from labkit.oracles.lab16.zero1 import ROOM_BYTES
+from labkit.oracles.lab16.sharded_steps import ROOM_BYTES
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Observation, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=2e-5, rtol=2e-4)

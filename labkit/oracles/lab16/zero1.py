@@ -8,36 +8,31 @@ from labkit.exercises.lab16.shards import ShardedSteps
 from labkit.exercises.lab16.zero1 import MOMENT
 from labkit.oracles.lab16.one_process import (
     as_in_one_process,
-    idle_moves_otherwise,
     made_by_maker,
-    nothing_moved,
-    only_own_part_moves,
     replicas,
     states_are_cut,
     tail_stands_still,
     trained_as_with,
 )
+from labkit.oracles.lab16.sharded_steps import (
+    AVERAGES_TWICE,
+    FORGETS_ITS_STATES,
+    IDLE_MOVES_OTHERWISE,
+    NOTHING_MOVED,
+    ONLY_OWN_PART_MOVES,
+    ROOM_BYTES,
+    SUMS,
+    held_between_steps,
+    one_rank_alone,
+    steps_in_words,
+)
 from labkit.spec import Budget, CaseRun, Hint, Observation, Oracle
-
-ROOM_BYTES = 2**19
-"""For counters, and for what Python itself holds."""
 
 
 def most_bytes(run: CaseRun[ShardedSteps]) -> int:
     """Two passes round the ring in each step."""
     case = run.case
     return max(case.n_steps * 2 * (case.n_ranks - 1) * 4 * case.cut_elements, 1)
-
-
-def room_bytes(case: ShardedSteps) -> int:
-    """What an allocator keeps grows with the weights: an eighth of them. A whole copy would be eight times that."""
-    return ROOM_BYTES + 4 * case.n_elements // 8
-
-
-def held_between_steps(run: CaseRun[ShardedSteps]) -> int:
-    """The weights; and of its part the weights, the gradient and the states."""
-    case = run.case
-    return 4 * (case.n_elements + (2 + STATES[case.optimizer]) * case.cut_elements) + room_bytes(case)
 
 
 def most_in_a_step(run: CaseRun[ShardedSteps]) -> int:
@@ -47,12 +42,7 @@ def most_in_a_step(run: CaseRun[ShardedSteps]) -> int:
 
 
 def in_words(run: Observation) -> str:
-    case = run.case
-    idle = f"; parameter {case.idle} has no gradient" if case.idle >= 0 else ""
-    return (
-        f"{case.n_steps} steps of ZeRO1 with {case.optimizer} on {case.n_ranks} rank{'s' * (case.n_ranks > 1)}, "
-        f"parameters of shapes {', '.join(map(str, case.shapes))}{idle}"
-    )
+    return steps_in_words(run.case, "ZeRO1")
 
 
 EQUAL_PARTS = (
@@ -100,31 +90,22 @@ ZERO1 = Oracle(
         ),
     ),
     diagnose=(
-        Hint(nothing_moved, "No weight has moved. Copy what the all-gather brought into the parameters, in place."),
+        NOTHING_MOVED,
         Hint(
             tail_stands_still,
             "The last elements never move: N // n elements a rank leave N mod n of them without an owner. Round up, "
             "and fill the flat tensor up with zeros.",
         ),
-        Hint(
-            only_own_part_moves,
-            "On every rank only its own part has moved. After the update, an all-gather hands the new weights to all.",
-        ),
+        ONLY_OWN_PART_MOVES,
         Hint(
             trained_as_with("shifted"),
             "The gradient's parts and the weights' parts begin at different places: both begin at rank x (elements of "
             "a part), and a part has the length rounded up.",
         ),
-        Hint(trained_as_with("sums"), "The gradients are sums over the ranks. Data parallel training uses their mean."),
-        Hint(trained_as_with("averages twice"), "The gradient was divided by the number of ranks twice."),
-        Hint(
-            trained_as_with("each for itself", "own gradient of own part", "first rank only"),
-            "A part was updated with the gradient of one rank alone. The reduce-scatter averages over all of them.",
-        ),
-        Hint(
-            trained_as_with("forgets its states"),
-            "The optimizer starts anew in each step, without its states. Make it once, in __init__.",
-        ),
+        SUMS,
+        AVERAGES_TWICE,
+        one_rank_alone("own gradient of own part"),
+        FORGETS_ITS_STATES,
         Hint(
             trained_as_with("adds up over steps"),
             "The gradients of earlier steps are still in the shard's gradient: replace it in each step.",
@@ -134,10 +115,6 @@ ZERO1 = Oracle(
             "A parameter without a gradient was left out of the flat tensor, so the gradients after it have moved up "
             "into its place. Put zeros where .grad is None.",
         ),
-        Hint(
-            idle_moves_otherwise,
-            "A parameter without a gradient counts as one with a gradient of zeros: momentum and weight decay still "
-            "move it.",
-        ),
+        IDLE_MOVES_OTHERWISE,
     ),
 )

@@ -10,16 +10,24 @@ from labkit.exercises.lab16.shards import ShardedSteps
 from labkit.exercises.lab16.zero2 import MOMENTS
 from labkit.oracles.lab16.one_process import (
     as_in_one_process,
-    idle_moves_otherwise,
     made_by_maker,
-    nothing_moved,
-    only_own_part_moves,
     replicas,
     states_are_cut,
     tail_stands_still,
     trained_as_with,
 )
-from labkit.oracles.lab16.zero1 import ROOM_BYTES, room_bytes
+from labkit.oracles.lab16.sharded_steps import (
+    AVERAGES_TWICE,
+    FORGETS_ITS_STATES,
+    IDLE_MOVES_OTHERWISE,
+    NOTHING_MOVED,
+    ONLY_OWN_PART_MOVES,
+    ROOM_BYTES,
+    SUMS,
+    held_between_steps,
+    one_rank_alone,
+    steps_in_words,
+)
 from labkit.spec import Budget, CaseRun, Hint, Observation, Oracle
 
 
@@ -37,12 +45,6 @@ def most_calls(run: CaseRun[ShardedSteps]) -> int:
     """One for each gradient that comes, and one for each parameter that goes."""
     case = run.case
     return case.n_steps * (case.n_micro + 1) * len(case.shapes)
-
-
-def held(run: CaseRun[ShardedSteps]) -> int:
-    """The weights; and of its part the weights, the gradient and the states."""
-    case = run.case
-    return 4 * (case.n_elements + (2 + STATES[case.optimizer]) * case.cut_elements) + room_bytes(case)
 
 
 def most_at_any_time(run: CaseRun[ShardedSteps]) -> int:
@@ -69,12 +71,7 @@ gradients_leave.hint = (
 
 def in_words(run: Observation) -> str:
     case = run.case
-    idle = f"; parameter {case.idle} has no gradient" if case.idle >= 0 else ""
-    micro = f" of {case.n_micro} micro-batches" * (case.n_micro > 1)
-    return (
-        f"{case.n_steps} steps{micro} of ZeRO2 with {case.optimizer} on {case.n_ranks} "
-        f"rank{'s' * (case.n_ranks > 1)}, parameters of shapes {', '.join(map(str, case.shapes))}{idle}"
-    )
+    return steps_in_words(case, "ZeRO2", f" of {case.n_micro} micro-batches" * (case.n_micro > 1))
 
 
 EQUAL_PARTS = "Both collectives need n parts of equal length: fill the gradient up with zeros to a multiple of n."
@@ -114,7 +111,7 @@ ZERO2 = Oracle(
         ),
         Budget(
             "held_bytes",
-            held,
+            held_between_steps,
             "After the backward pass a rank holds more than the weights, and of its own part the weights, gradient and "
             "states. Free the whole gradient in the hook: parameter.grad = None, and keep no view of it. A part of the "
             "weights that is a view keeps the whole row alive: clone it.",
@@ -122,7 +119,7 @@ ZERO2 = Oracle(
         ),
         Budget(
             "held_bytes",
-            held,
+            held_between_steps,
             "Between two steps a rank holds more than the weights, and of its own part the weights, gradient and "
             "states.",
             at=MOMENTS[1],
@@ -130,15 +127,12 @@ ZERO2 = Oracle(
         Budget("peak_bytes", most_at_any_time, "At some point several whole copies of weights or gradients are held."),
     ),
     diagnose=(
-        Hint(nothing_moved, "No weight has moved. Copy what the all-gather brought into the parameters, in place."),
+        NOTHING_MOVED,
         Hint(
             tail_stands_still,
             "The last elements never move: N // n elements a rank leave N mod n of them without an owner. Round up.",
         ),
-        Hint(
-            only_own_part_moves,
-            "On every rank only its own part has moved. After the update, an all-gather hands the new weights to all.",
-        ),
+        ONLY_OWN_PART_MOVES,
         Hint(
             trained_as_with("last micro-batch only"),
             "Only the last micro-batch counted. The parts of all micro-batches of a step are added up.",
@@ -152,20 +146,10 @@ ZERO2 = Oracle(
             "Gradients of earlier backward passes were reduced again: they are still in parameter.grad. Set it to None "
             "as soon as it has been reduced.",
         ),
-        Hint(trained_as_with("sums"), "The gradients are sums over the ranks. Data parallel training uses their mean."),
-        Hint(trained_as_with("averages twice"), "The gradient was divided by the number of ranks twice."),
-        Hint(
-            trained_as_with("each for itself", "own gradient of each own part", "first rank only"),
-            "A part was updated with the gradient of one rank alone. The reduce-scatter averages over all of them.",
-        ),
-        Hint(
-            trained_as_with("forgets its states"),
-            "The optimizer starts anew in each step, without its states. Make it once, in __init__.",
-        ),
-        Hint(
-            idle_moves_otherwise,
-            "A parameter without a gradient counts as one with a gradient of zeros: momentum and weight decay still "
-            "move it.",
-        ),
+        SUMS,
+        AVERAGES_TWICE,
+        one_rank_alone("own gradient of each own part"),
+        FORGETS_ITS_STATES,
+        IDLE_MOVES_OTHERWISE,
     ),
 )
