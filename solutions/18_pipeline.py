@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 import labkit.figures
 from labkit import Predictions, check, progress, written
+from labkit.exercises.lab18.orders import Pipe, run_of
 from labkit.material.lab18 import naive_step
 
 guesses = Predictions("18")
@@ -139,9 +140,207 @@ if written(idle_shares, speedup):
 
 # %% [markdown]
 # ## Cut the batch: GPipe
+#
+# The stages wait because there is only one thing to work on. So cut the batch into $m$ **micro-batches**, as you did for
+# gradient accumulation: while stage 1 works on micro-batch 0, stage 0 can already take micro-batch 1. The gradients of all
+# micro-batches add up, and the optimizer steps once, after the last one. The result is that of the whole batch.
+#
+# **GPipe** is the simplest order of work: every stage first runs all forward passes, then all backward passes. This is what
+# two stages and three micro-batches look like, with a backward pass that takes twice as long as a forward pass:
+
+# %% tags=["figure"]
+labkit.figures.pipeline_sketch()
+
+# %% [markdown]
+# The white time is the **bubble**: nobody is at fault, there is just nothing that a stage could do then. With $p$ equal
+# stages, every stage waits for $p-1$ passes forward and $p-1$ back, however many micro-batches there are. People give the
+# bubble as a share, and of two different things:
+#
+# $$\frac{p-1}{m+p-1} \text{ of the whole step,} \qquad \frac{p-1}{m} \text{ of the ideal step, the one without waiting}$$
+
+# %% [markdown]
+# **Predict:** 8 equal stages. Into how many micro-batches do you have to cut the batch, so that at most 10 % of the step is
+# idle?
+
+# %% nbgrader={"grade": false, "grade_id": "18-predict-micro-batches", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("micro-batches for a bubble of 10 %", None)
+
+# %% [markdown]
+# [[exercise 18-gpipe]]
+#
+# Write `gpipe(stage, n_stages, n_microbatches)`. It returns the order in which one stage works: a list of pairs, `("F", 3)` for
+# the forward pass of micro-batch 3 and `("B", 3)` for its backward pass. Stages and micro-batches are numbered from 0.
+#
+# The check calls it for every stage and plays the lists. Each stage goes through its own list from the first entry to the last.
+# An entry begins as soon as the stage is free and what it needs is there:
+#
+# | entry | needs |
+# |---|---|
+# | `("F", i)` | the activation of micro-batch $i$ from the stage before, unless this is the first stage |
+# | `("B", i)` | its own `("F", i)`, and the gradient of micro-batch $i$ from the next stage, unless this is the last one |
+#
+# Your order passes if every stage runs all forward passes first, and no order like that takes less time. Stages may differ,
+# and messages may take time.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Does the list depend on the stage?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# A stage can only work on what the stage before it has sent. If all stages take the micro-batches in the same order, nobody
+# waits longer than necessary. The player takes care of the waiting: your list only says what comes after what.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `[("F", i) for i in range(n_microbatches)]`, followed by the same with `"B"`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "18-gpipe", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def gpipe(stage: int, n_stages: int, n_microbatches: int) -> list[tuple[str, int]]:
+    """What one stage runs, in order: ("F", micro-batch) forward, ("B", micro-batch) backward."""
+    ### BEGIN SOLUTION
+    microbatches = range(n_microbatches)
+    return [("F", i) for i in microbatches] + [("B", i) for i in microbatches]
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "18-gpipe-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+check("18-gpipe", gpipe)
+
+# %% [markdown]
+# Your schedule on a clock. Move the slider: the bubble (grey) keeps its area, and the rest grows. The curves show how
+# many micro-batches each stage holds: their activations are kept from the forward pass until the end of the backward pass.
+
+# %% tags=["figure"]
+labkit.figures.pipeline_player(gpipe)
+
+# %%
+if written(gpipe):
+    print("micro-batches   idle share of the step, 4 stages   8 stages   held by stage 0")
+    for m in (1, 4, 8, 16, 32, 64, 128):
+        four, eight = (run_of(gpipe, Pipe(n_stages=p, n_microbatches=m)) for p in (4, 8))
+        print(f"{m:13}{four.bubble:33.1%}{eight.bubble:11.1%}{eight.peak_live[0]:18}")
+    enough = (m for m in range(1, 200) if run_of(gpipe, Pipe(8, m)).bubble <= 0.1)
+    guesses.settle("micro-batches for a bubble of 10 %", next(enough))
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# 63 micro-batches: $7/(m+7) \le 0.1$. As a rule of thumb, take at least $4p$ micro-batches, which leaves about 20 %.
+#
+# </details>
+#
+# Why not cut the batch into thousands? A micro-batch has at least one sample, and small ones use a GPU badly (lab 04). And
+# if you make the *batch* larger instead, it soon exceeds the size up to which larger batches still help.
+#
+# Look at the last column. GPipe holds every micro-batch until the end, so it keeps the activations of the whole batch,
+# however you cut it. The GPipe paper therefore recomputes all activations (lab 05). Can a better order help?
+
+# %% [markdown]
+# [[stop]]
 
 # %% [markdown]
 # ## The schedule buys memory: 1F1B
+#
+# A micro-batch takes up memory from its forward pass to its backward pass. GPipe lets the first one wait until the last one has
+# come through. But the last stage could go back through micro-batch 0 at once, and then the stage before it, and so on. Each
+# backward pass frees memory for one more forward pass. After a **warm-up** of some forward passes, every stage alternates:
+# one forward, one backward. This is **1F1B**. In the end, the micro-batches of the warm-up are still to go back: the
+# **cool-down**.
+
+# %% [markdown]
+# **Predict:** 4 equal stages, 32 micro-batches, the backward pass takes twice as long as the forward pass. GPipe takes 105 units
+# of time, of which a stage computes 96. How many units does 1F1B take?
+
+# %% nbgrader={"grade": false, "grade_id": "18-predict-1f1b", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("units of time of 1F1B", None)
+
+# %% [markdown]
+# [[exercise 18-one-f-one-b]]
+#
+# Write `one_f_one_b(stage, n_stages, n_microbatches)`, with the same entries and the same rules as before. Two things are
+# checked:
+#
+# - **Memory:** at no time does stage $i$ hold more than $\min(m, p-i)$ micro-batches.
+# - **Time:** the step takes no longer than with PyTorch's own 1F1B.
+#
+# There may be fewer micro-batches than stages.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# How long does stage 0 have to wait for its first gradient? What can it do in the meantime? And the last stage?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Micro-batch 0 has to pass $p-1-i$ more stages before stage $i$ can hope for its gradient. That is the warm-up of stage $i$:
+# 0 for the last stage, $p-1$ for the first. Then come pairs of one forward and one backward pass. How many pairs are left when
+# the forward passes run out? And what is left then?
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `warm_up = min(n_microbatches, n_stages - 1 - stage)` forward passes; then, for each `i` of the `n_microbatches - warm_up`
+# others, `("F", warm_up + i), ("B", i)`; then the last `warm_up` backward passes.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "18-one-f-one-b", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def one_f_one_b(stage: int, n_stages: int, n_microbatches: int) -> list[tuple[str, int]]:
+    """What one stage runs, in order: ("F", micro-batch) forward, ("B", micro-batch) backward."""
+    ### BEGIN SOLUTION
+    warm_up = min(n_microbatches, n_stages - 1 - stage)
+    order = [("F", i) for i in range(warm_up)]
+    for i in range(n_microbatches - warm_up):
+        order += [("F", warm_up + i), ("B", i)]
+    return order + [("B", i) for i in range(n_microbatches - warm_up, n_microbatches)]
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "18-one-f-one-b-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check("18-one-f-one-b", one_f_one_b)
+
+# %%
+if written(one_f_one_b):
+    guesses.settle("units of time of 1F1B", run_of(one_f_one_b, Pipe(4, 32)).makespan)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# 105, exactly as many as GPipe. Every stage still waits for the first micro-batch to arrive and for the last gradient to
+# come back, and no order of whole passes changes that. It is a common misunderstanding that 1F1B has a smaller bubble.
+#
+# </details>
+#
+# So what is it for? Look at the curves under the bars, and then at both schedules on one axis:
+
+# %% tags=["figure"]
+labkit.figures.pipeline_player(one_f_one_b)
+
+# %% tags=["figure"]
+orders = {"gpipe": gpipe, "one_f_one_b": one_f_one_b}
+both = {name: run_of(order, Pipe(4, 32)) for name, order in orders.items() if written(order)}
+labkit.figures.pipeline_memory(both) if both else None
+
+# %% [markdown]
+# GPipe's stages hold 32 micro-batches, 1F1B's hold 4, 3, 2 and 1, and the number does not grow with $m$. That is how 1F1B
+# makes the step faster after all: with GPipe you stop adding micro-batches when memory is full, and with 1F1B you can go on.
+#
+# Note that the first stage needs four times as much memory for activations as the last. In practice the last stage has the
+# output layer and its logits to make up for it, or the stages get unequal numbers of layers.
+#
+# **In practice:** `torch.distributed.pipelining` has both schedules, `ScheduleGPipe(stage, n_microbatches)` and
+# `Schedule1F1B(stage, n_microbatches)`. In Megatron-LM, 1F1B is what `--pipeline-model-parallel-size 4` runs.
 
 # %% [markdown]
 # ## Play a schedule yourself

@@ -45,6 +45,7 @@ from labkit.figures.optimizers import (
     training_losses,
 )
 from labkit.figures.overlap import host_waits, overlap_gain
+from labkit.figures.pipeline import pipeline_chart, pipeline_memory, pipeline_player, pipeline_sketch
 from labkit.figures.profile_trace import device_timeline, kernel_bars
 from labkit.figures.program_steps import program_steps
 from labkit.figures.prompts import adaptation_losses, attention_map
@@ -147,6 +148,10 @@ __all__ = [
     "packed_mask",
     "padding_pictures",
     "padding_player",
+    "pipeline_chart",
+    "pipeline_memory",
+    "pipeline_player",
+    "pipeline_sketch",
     "predicted_and_found",
     "program_steps",
     "prompt_or_prefix",

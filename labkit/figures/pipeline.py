@@ -1,0 +1,152 @@
+"""Pipeline schedules as charts: what each rank runs when, the bubble as an area, and what is kept alive underneath."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
+
+from labkit.exercises.lab18.orders import Pipe, run_of
+from labkit.figures.canvas import DPI, OTHER, SHADE, TRUTH, YOURS, LabFigure, new_figure
+from labkit.figures.sliders import with_sliders
+from labkit.pipeline import Action, Costs, Event, ScheduleRun, run_schedule
+
+COLOURS = {"F": "#0072B2", "B": "#E69F00", "I": "#E69F00", "W": "#009E73"}
+LATER_CHUNKS = {"F": "#6DB6E3", "B": "#F5D58A", "I": "#F5D58A", "W": "#7FD1B9"}
+"""Of a rank's second, fourth, ... stage."""
+LABELS = {"F": "forward", "B": "backward", "I": "input gradient", "W": "weight gradient"}
+BUBBLE, KEPT = "#d3d8de", "#CC79A7"
+ROW_IN, WIDTH_IN = 0.62, 9.4
+BAR, STRIP = 0.52, 0.34
+"""How high a row's bars are, and the strip of what it keeps under them, as parts of the row."""
+Order = Callable[[int, int, int], object]
+
+
+def pipeline_chart(run: ScheduleRun, title: str = "", names: str = "stage", until: float | None = None) -> LabFigure:
+    """A row for each rank: its passes with their micro-batches, grey where it waits, and below what it keeps alive.
+
+    names: what a row is called. until: the length of the time axis, for charts that are compared.
+    """
+    until = until or run.makespan
+    figure = LabFigure(
+        figsize=(WIDTH_IN, ROW_IN * run.n_ranks + 1.25), dpi=DPI, layout="constrained", facecolor="white"
+    )
+    axes = figure.add_subplot()
+    most = max(run.peak_live, default=0) or 1
+    for rank in range(run.n_ranks):
+        _draw_rank(axes, run, rank, until, most)
+    axes.set_yticks([rank + BAR / 2 for rank in range(run.n_ranks)], [f"{names} {rank}" for rank in range(run.n_ranks)])
+    axes.set(xlim=(0, 1.005 * until), ylim=(run.n_ranks - 0.06, -0.08), xlabel="units of time")
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    idle = sum(run.idle)
+    told = (
+        f"{run.makespan:g} units of time; bubble {idle:g} of {run.n_ranks * run.makespan:g}: {run.bubble:.1%} of the "
+        f"whole, {run.bubble_of_ideal:.1%} of the ideal"
+    )
+    axes.set_title(f"{title}: {told}".removeprefix(": "), loc="left", fontsize=10)
+    _legend(figure, run)
+    figure.alt = f"{told}. Kept alive at most, {names} by {names}: {', '.join(map(str, run.peak_live))}."
+    return figure
+
+
+def _draw_rank(axes: Axes, run: ScheduleRun, rank: int, until: float, most: int) -> None:
+    events = run.by_rank[rank]
+    axes.add_patch(Rectangle((0, rank), run.makespan, BAR, facecolor=BUBBLE, edgecolor="none"))
+    stages = sorted({event.action.stage for event in events})
+    for event in events:
+        _draw_pass(axes, event, rank, stages.index(event.action.stage), until)
+    steps = run.live(rank)
+    ends = [time for time, _ in steps[1:]] + [run.makespan]
+    bottom = rank + BAR + STRIP + 0.02
+    for (start, count), end in zip(steps, ends, strict=True):
+        height = STRIP * count / most
+        axes.add_patch(Rectangle((start, bottom - height), end - start, height, facecolor=KEPT, edgecolor="none"))
+    axes.plot([0, run.makespan], [bottom, bottom], color=TRUTH, lw=0.6)
+    axes.annotate(
+        f"keeps {run.peak_live[rank]}",
+        (1.0, bottom - STRIP / 2),
+        xycoords=("axes fraction", "data"),
+        xytext=(4, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=8.5,
+        color=KEPT,
+        annotation_clip=False,
+    )
+
+
+def _draw_pass(axes: Axes, event: Event, rank: int, chunk: int, until: float) -> None:
+    action, width = event.action, event.end - event.start
+    colour = (LATER_CHUNKS if chunk % 2 else COLOURS)[action.kind]
+    box = Rectangle((event.start, rank), width, BAR, facecolor=colour, edgecolor="white", lw=0.5)
+    axes.add_patch(box)
+    # A number needs about 0.07 inches a digit, and a little air.
+    if width / until * (WIDTH_IN - 1.6) > 0.08 * len(str(action.microbatch)) + 0.04:
+        dark = chunk % 2 or action.kind in "BI"
+        axes.text(
+            event.start + width / 2,
+            rank + BAR / 2,
+            str(action.microbatch),
+            ha="center",
+            va="center_baseline",
+            fontsize=8,
+            color="black" if dark else "white",
+        )
+
+
+def _legend(figure: Figure, run: ScheduleRun) -> None:
+    kinds = {event.action.kind for event in run.events}
+    handles = [Patch(color=COLOURS[kind], label=LABELS[kind]) for kind in COLOURS if kind in kinds]
+    handles += [Patch(color=BUBBLE, label="waits (the bubble)"), Patch(color=KEPT, label="activations kept alive")]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9)
+
+
+def pipeline_sketch() -> LabFigure:
+    """Two stages and three micro-batches, all forward and then all backward."""
+    orders = [[Action(kind, stage, i) for kind in "FB" for i in range(3)] for stage in range(2)]
+    return pipeline_chart(run_schedule(orders, Costs.equal(2)), "all forward, then all backward")
+
+
+def pipeline_player(order: Order, n_stages: int = 4, n_microbatches: int = 8) -> object:
+    """A student's order(stage, n_stages, n_microbatches) as a chart, with sliders over both numbers."""
+    run_of(order, Pipe(n_stages, n_microbatches))  # a stub is met here, and not in the middle of a widget
+
+    def draw(n_stages: int, n_microbatches: int) -> Figure:
+        return pipeline_chart(run_of(order, Pipe(n_stages, n_microbatches)), order.__name__)
+
+    return with_sliders(
+        draw,
+        {
+            "n_microbatches": ("micro-batches", (1, 2, 4, 8, 12, 16, 24, 32), n_microbatches),
+            "n_stages": ("stages", (1, 2, 3, 4, 6, 8), n_stages),
+        },
+    )
+
+
+def pipeline_memory(runs: Mapping[str, ScheduleRun], names: str = "stage") -> LabFigure:
+    """The most activations that each rank keeps alive, a bar for each schedule. Raises ValueError without any."""
+    if not runs:
+        raise ValueError("there is nothing to draw: give at least one schedule")
+    figure, axes = new_figure(7.4, 3.2)
+    width = 0.8 / len(runs)
+    for place, ((name, run), colour) in enumerate(zip(runs.items(), (OTHER, YOURS, TRUTH, SHADE))):
+        left = [rank - 0.4 + width * (place + 0.5) for rank in range(run.n_ranks)]
+        bars = axes.bar(left, run.peak_live, width=0.92 * width, color=colour, label=f"{name}: {run.makespan:g} units")
+        axes.bar_label(bars, fontsize=9, color=TRUTH)
+    n_ranks = max(run.n_ranks for run in runs.values())
+    axes.set_xticks(range(n_ranks), [f"{names} {rank}" for rank in range(n_ranks)])
+    axes.grid(False, axis="x")
+    axes.margins(y=0.15)
+    axes.set_title("activations kept alive at the peak", loc="left", fontsize=10)
+    axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    figure.alt = "Kept alive at most: " + "; ".join(
+        f"{name} {_listed(run.peak_live)} in {run.makespan:g} units of time" for name, run in runs.items()
+    )
+    return figure
+
+
+def _listed(counts: Sequence[int]) -> str:
+    return ", ".join(map(str, counts))

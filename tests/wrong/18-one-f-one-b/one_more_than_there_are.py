@@ -1,0 +1,9 @@
+# hint: fewer micro-batches than stages
+def one_f_one_b(stage, n_stages, n_microbatches):
+    ahead = n_stages - stage
+    order = [("F", i) for i in range(ahead)]
+    for i in range(n_microbatches):
+        order.append(("B", i))
+        if ahead + i < n_microbatches:
+            order.append(("F", ahead + i))
+    return order
