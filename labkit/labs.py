@@ -119,7 +119,14 @@ LABS = (
         ),
         optional_minutes=145,
     ),
-    Lab("17", "Tensor parallel", "scale", needs=("14",)),
+    Lab(
+        "17",
+        "Tensor parallelism",
+        "scale",
+        45,
+        needs=("14",),
+        instead=(("14", "`comm.all_reduce` and `comm.all_gather_single` of `labkit.run_ranks`"),),
+    ),
     Lab(
         "18",
         "Pipelines",

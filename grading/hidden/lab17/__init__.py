@@ -1,0 +1,1 @@
+"""Lab 17, tensor parallelism: hidden cases."""

@@ -1,0 +1,145 @@
+"""Lab 17: what its oracles share: calls and bytes of a cut layer, and mistakes that are played and compared as a whole.
+
+A result is {"ranks": [{"y": [...], "x": [...], "shapes": {...}, "grads": {...}}, ...]}, as
+`labkit.exercises.lab17.layers.run_layer` returns it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from labkit.compare import compare
+from labkit.exercises.lab17.layers import BACKWARD, BUILT, FORWARD
+from labkit.spec import CANNOT_TELL, CaseRun, Observation, Tolerance
+
+CLOSE = Tolerance(atol=3e-5, rtol=2e-4)
+"""float32 sums over columns, tokens and ranks in another order."""
+ROOM_BYTES = 2**19
+"""For counters, and for what Python itself holds."""
+
+Found = dict[str, Any]
+"""What one rank has."""
+
+
+def all_reduce_bytes(n_elements: int, n_ranks: int) -> int:
+    """What a rank sends at most in an all-reduce of float32: a ring of chunks, rounded up."""
+    return 4 * 2 * (n_ranks - 1) * -(-n_elements // n_ranks)
+
+
+def calls_each_way(
+    forward: Callable[[Any], int], backward: Callable[[Any], int]
+) -> Callable[[Observation], str | None]:
+    """The property that each pass has so many collective calls, and the construction none. One rank may do as it likes.
+
+    forward, backward: case -> calls of a micro-batch.
+    """
+
+    def holds(run: Observation) -> str | None:
+        case = run.case
+        wanted = [(BUILT, 0)] + [(FORWARD, forward(case)), (BACKWARD, backward(case))] * case.n_micro
+        if [moment.label for moment in run.moments] != [label for label, _ in wanted]:
+            return "the ranks did not come by the moments that were to be marked, in their order"
+        if case.n_ranks == 1:
+            return None
+        before = [0] * case.n_ranks
+        for moment, (label, n_calls) in zip(run.moments, wanted):
+            for rank, (called, earlier) in enumerate(zip(moment.collectives, before)):
+                if called - earlier != n_calls:
+                    where = label.removeprefix("after ").replace("construction", "the construction")
+                    return f"{where}: rank {rank} called {called - earlier} collectives, not {n_calls}"
+            before = list(moment.collectives)
+        return None
+
+    return holds
+
+
+def same_bits(run: Observation) -> str | None:
+    """A property: the output, which every rank has whole, has the same bits on all of them."""
+    first, *others = (one["y"] for one in run.got["ranks"])
+    for rank, other in enumerate(others, 1):
+        if not all(torch.equal(a, b) for a, b in zip(first, other, strict=True)):
+            return f"the output of rank {rank} has other bits than that of rank 0"
+    return None
+
+
+same_bits.hint = (
+    "Ranks that hold copies of a tensor must hold equal bits, or they drift apart. An all-reduce gives all ranks the "
+    "same bits; sums that each rank adds up in an order of its own do not."
+)
+
+
+def calls_of(run: Observation, label: str, rank: int = 0) -> int:
+    """The collectives that a rank called between the first moment of this name and the one before."""
+    labels = [moment.label for moment in run.moments]
+    place = labels.index(label)
+    before = run.moments[place - 1].collectives[rank] if place else 0
+    return run.moments[place].collectives[rank] - before
+
+
+def too_many_calls(label: str, wanted: Callable[[Any], int]) -> Callable[[CaseRun], Any]:
+    """A hint's condition: right values, and more calls than wanted(case) up to the moment. One rank cannot tell."""
+
+    def when(run: CaseRun) -> Any:
+        if run.case.n_ranks == 1:
+            return CANNOT_TELL
+        return calls_of(run, label) > wanted(run.case) and values_are_right(run)
+
+    return when
+
+
+def values_are_right(run: CaseRun) -> bool:
+    return compare(run.expected, run.got, CLOSE) is None
+
+
+def played(
+    change: Callable[[CaseRun, int, Found], Found], only: Sequence[str] = ("y", "x", "shapes", "grads")
+) -> Callable[[CaseRun], Any]:
+    """A hint's condition: the result is what a mistake makes of it. CANNOT_TELL where it changes nothing.
+
+    change: (run, rank, what the rank should have) -> what it has instead of some of it. only: what is looked at.
+    """
+
+    def when(run: CaseRun) -> Any:
+        right, got = (_parts(tree["ranks"], only) for tree in (run.expected, run.got))
+        changed = [one | change(run, rank, one) for rank, one in enumerate(run.expected["ranks"])]
+        wrong = _parts(changed, only)
+        if compare(right, wrong, CLOSE) is None:
+            return CANNOT_TELL
+        return compare(wrong, got, CLOSE) is None
+
+    return when
+
+
+def _parts(ranks: Sequence[Found], only: Sequence[str]) -> list[Found]:
+    return [{name: one[name] for name in only} for one in ranks]
+
+
+def times(tensors: Any, factor: float) -> Any:
+    """Everything in it multiplied by a factor."""
+    if isinstance(tensors, dict):
+        return {name: times(one, factor) for name, one in tensors.items()}
+    if isinstance(tensors, list):
+        return [times(one, factor) for one in tensors]
+    return None if tensors is None else tensors * factor
+
+
+def shapes_are(wrong: Callable[[CaseRun, int], dict[str, Sequence[int]]]) -> Callable[[CaseRun], Any]:
+    """A hint's condition: parameters have these shapes, by rank; of those that are not named nothing is said."""
+
+    def when(run: CaseRun) -> Any:
+        told = [(wrong(run, rank), one["shapes"]) for rank, one in enumerate(run.expected["ranks"])]
+        if all(list(shape) == right[name] for shapes, right in told for name, shape in shapes.items()):
+            return CANNOT_TELL
+        got = [one["shapes"] for one in run.got["ranks"]]
+        return all(list(shape) == one[name] for (shapes, _), one in zip(told, got) for name, shape in shapes.items())
+
+    return when
+
+
+def cut(tensor: Tensor, dim: int, rank: int, n_ranks: int) -> Tensor:
+    """A rank's part, as `tensor_split` cuts."""
+    return tensor.tensor_split(n_ranks, dim)[rank]
