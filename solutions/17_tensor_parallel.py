@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import labkit.figures
-from labkit import Predictions, check, progress, written
+from labkit import Predictions, check, progress
 from labkit.material.lab17 import final_loss, mlp_on_ranks
 from labkit.ranks import Comm
 
@@ -220,10 +220,8 @@ progress("17", globals())
 labkit.feature_row(
     "17",
     "tensor parallelism on 4 ranks",
-    speed=lambda: f"{mlp_on_ranks(ParallelMLP, 4, 'simulated').collectives} all-reduces a layer",
-    memory=lambda: (
-        f"{100 * mlp_on_ranks(ParallelMLP, 4, 'simulated').share:.0f} % of the layer's weights a rank"
-    ),
+    speed=lambda: f"{cut_mlp.collectives} all-reduces a layer, {cut_mlp.sent:,} B sent",
+    memory=lambda: f"{cut_mlp.share:.0%} of the layer's weights",
 )
 
 # %% [markdown]
