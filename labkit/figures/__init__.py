@@ -23,6 +23,7 @@ from labkit.figures.formats import bit_fields, number_line, quantization_error
 from labkit.figures.fused_bytes import fused_bytes
 from labkit.figures.gantt import gantt
 from labkit.figures.gradient_noise import gradient_noise
+from labkit.figures.gradient_ratios import gradient_ratios
 from labkit.figures.gradient_sizes import gradient_histogram
 from labkit.figures.graph_breaks import graphs_and_breaks
 from labkit.figures.kept_nodes import kept_and_dropped, who_may_reuse
@@ -115,6 +116,7 @@ __all__ = [
     "gantt",
     "gradient_histogram",
     "gradient_noise",
+    "gradient_ratios",
     "graphs_and_breaks",
     "held_by_stage",
     "held_through_layers",
