@@ -20,6 +20,7 @@ from torch.nn import functional as F
 import labkit.figures
 from labkit import Predictions, check, progress
 from labkit.material.lab17 import final_loss, mlp_on_ranks
+from labkit.material.lab17_loss import loss_bytes_sent
 from labkit.ranks import Comm
 
 guesses = Predictions("17")
@@ -190,9 +191,161 @@ if written(ParallelMLP):
 
 # %% [markdown]
 # ## Cut what lies between the layers
-#
+
+# %% [markdown]
+# [[stop]]
+
+# %% [markdown]
 # ## Compute the loss without whole logits
 #
+# The last layer of a language model multiplies by a matrix with one column for each token of the vocabulary. Cut by columns
+# like any other layer, it leaves each rank with the logits of its part of the vocabulary. To gather them would undo it all:
+# for a micro-batch of 8,192 tokens and a vocabulary of 128,256 the logits are 4.2 GB in float32, and their softmax and its
+# gradient take as much again.
+#
+# The loss of a token needs three numbers only. With logits $x$, the target $y$, and $m$ the largest logit,
+#
+# $$\text{loss} = \log Z - x_y, \qquad \log Z = m + \log \sum_j e^{x_j - m}.$$
+#
+# A maximum, a sum and one picked element can each be computed part by part. The gradient of $x_j$ is $e^{x_j} / Z$, less 1
+# for the target's column. Once a rank knows $Z$, it computes the gradient of its own columns without asking anybody.
+#
+# The **z-loss** adds a small multiple of $(\log Z)^2$ to the loss of each token, which keeps the logits from drifting away
+# together: the loss alone does not change when all logits grow by the same amount.
+
+# %% [markdown]
+# **Predict:** 8,192 tokens, a vocabulary of 128,256, 8 ranks, everything in float32. The ranks need the maximum, the sum and
+# the target's logit of each token: three all-reduces, each a ring. How many MB does a rank send, if gathering the logits
+# costs 3,677 MB?
+
+# %% nbgrader={"grade": false, "grade_id": "17-predict-loss-sent", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("sent for the loss", None, unit="MB")
+
+# %% [markdown]
+# [[exercise 17-vocab-loss]]
+#
+# Write `vocab_parallel_loss(comm, logits, targets, ignore_index, z_weight)`. It returns the mean cross-entropy as a float32
+# number, the same on all ranks, whose `backward()` gives each rank the gradient of its own logits.
+#
+# - `logits` has shape `(n_tokens, columns)`: rank $r$ holds columns $rc$ to $(r+1)c - 1$ of the vocabulary, where $c$ is
+#   `columns`. It may be in bfloat16; then compute in float32. All ranks have the same `targets`, which are numbers in the
+#   whole vocabulary.
+# - Tokens whose target is `ignore_index` do not count: not in the sum, not in the number that it is divided by, and their
+#   gradient is 0. `ignore_index` may be a number that some rank has a column for.
+# - Add `z_weight` times the mean of $(\log Z)^2$ over the tokens that count.
+# - The vocabulary is filled up to a multiple of the number of ranks with columns whose logits are $-\infty$. A rank may have
+#   nothing else.
+# - Call at most three collectives, each for a few numbers of every token. No rank may hold a tensor as wide as the whole
+#   vocabulary.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Write the formula for one process first, with the maximum subtracted. Then ask of every number in it: which rank knows it,
+# and what do the others contribute instead?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# One all-reduce with `op="max"` for the maximum. Then `(logits - top[:, None]).exp()`, summed by rows. A target belongs to
+# this rank if `0 <= target - rank * columns < columns`; all other ranks put 0 into the sum for it. Autograd does not see
+# what a collective writes, so write a `torch.autograd.Function` whose `backward` returns softmax less one-hot.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `own = targets - comm.rank * columns`, `is_here = (own >= 0) & (own < columns)`, and
+# `picked = torch.where(is_here, shifted.gather(1, own.clamp(0, columns - 1)[:, None])[:, 0], 0.0)`. With
+# `sums = torch.stack([shifted.exp().sum(1), picked])` one all-reduce brings both. The loss of a token is
+# `sums[0].log() - sums[1]`, and `log_z = sums[0].log() + top`. In `backward`, the softmax of a row is multiplied by
+# `(1 + 2 * z_weight * log_z) / n_counted`, and `1 / n_counted` is subtracted at the target, if it is here. Rows that do not
+# count are 0.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "17-vocab-loss", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def vocab_parallel_loss(
+    comm: Comm, logits: Tensor, targets: Tensor, ignore_index: int = -100, z_weight: float = 0.0
+) -> Tensor:
+    """The mean cross-entropy of all tokens that count. logits: this rank's columns."""
+    ### BEGIN SOLUTION
+    return VocabParallelLoss.apply(logits, targets, comm, ignore_index, z_weight)
+
+
+class VocabParallelLoss(torch.autograd.Function):
+    """Keeps the softmax of this rank's columns for the backward pass, which sends nothing."""
+
+    @staticmethod
+    def forward(ctx, logits, targets, comm, ignore_index, z_weight):
+        n_columns = logits.shape[1]
+        top = logits.amax(1).float()
+        comm.all_reduce(top, op="max")
+        shifted = logits.float() - top[:, None]
+        own = targets - comm.rank * n_columns
+        is_here = (own >= 0) & (own < n_columns)
+        own = own.clamp(0, n_columns - 1)[:, None]
+        picked = torch.where(is_here, shifted.gather(1, own)[:, 0], 0.0)
+        softmax = shifted.exp_()
+        sums = torch.stack([softmax.sum(1), picked])
+        comm.all_reduce(sums)
+        softmax /= sums[0][:, None]
+        log_sum = sums[0].log()
+        log_z = log_sum + top
+        counted = targets != ignore_index
+        weight = counted / counted.sum()
+        ctx.save_for_backward(softmax, own, weight * is_here, weight * (1 + 2 * z_weight * log_z))
+        ctx.dtype = logits.dtype
+        return (weight * (log_sum - sums[1] + z_weight * log_z**2)).sum()
+
+    @staticmethod
+    def backward(ctx, dloss):
+        softmax, own, at_target, factor = ctx.saved_tensors
+        grad = softmax * (factor * dloss)[:, None]
+        grad.scatter_add_(1, own, -(at_target * dloss)[:, None])
+        return grad.to(ctx.dtype), None, None, None, None
+
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "17-vocab-loss-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check("17-vocab-loss", vocab_parallel_loss)
+
+# %% [markdown]
+# Here is what your function sends for such a loss on 8 ranks, with 512 tokens, scaled up to 8,192. And next to it PyTorch's
+# `loss_parallel`, which does the same for distributed tensors:
+
+# %%
+if written(vocab_parallel_loss):
+    loss_mb = 16 * loss_bytes_sent(vocab_parallel_loss, n_ranks=8, n_tokens=512) / 1e6
+    print(f"a rank sends {loss_mb:.2f} MB for the loss of 8,192 tokens")
+    guesses.settle("sent for the loss", loss_mb)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# 0.17 MB: three numbers of 4 bytes for each of 8,192 tokens are 98 KB, and a ring sends a tensor $2 \cdot 7/8$ times. (With
+# one all-gather of three numbers, as below, it is 0.69 MB.) The size of the vocabulary does not occur in it, so
+# gathering costs 21,000 times as much.
+#
+# </details>
+#
+# <details><summary>At most three collectives. How is one possible?</summary>
+#
+# Let each rank use its *own* maximum $m_r$ and its own sum $s_r = \sum e^{x_j - m_r}$. One all-gather hands every rank all
+# the triples $(m_r, s_r, x_y \text{ or } 0)$. Then $m = \max_r m_r$ and $Z e^{-m} = \sum_r s_r e^{m_r - m}$, which each rank
+# computes for itself. This is the online softmax of lab 13, over ranks instead of tiles. It is a few more bytes and a third
+# of the latency: for so few bytes, the latency is what a call costs. (A rank with nothing but padding has
+# $m_r = -\infty$; take 0 instead, and its sum is 0.)
+#
+# </details>
+#
+# **In practice:** `torch.distributed.tensor.parallel.loss_parallel()` is a context in which `F.cross_entropy` of a tensor that
+# is sharded by columns does this, and Megatron-LM calls it `vocab_parallel_cross_entropy`. If logits are still too
+# large, cut the tokens into chunks as well, and compute one chunk's logits at a time.
+
+# %% [markdown]
 # ## Look up tokens in a table that nobody has whole
 #
 # ## Decide who talks to whom
