@@ -17,7 +17,9 @@ from collections.abc import Sequence
 
 import labkit.figures
 from labkit import Predictions, check, progress, written
+from labkit.exercises.lab18.interleaved import Looped, run_looped
 from labkit.exercises.lab18.orders import Pipe, run_of
+from labkit.material.lab18_schedules import running_ahead, without_reserve
 from labkit.material.lab18 import naive_step
 
 guesses = Predictions("18")
@@ -244,9 +246,6 @@ if written(gpipe):
 # however you cut it. The GPipe paper therefore recomputes all activations (lab 05). Can a better order help?
 
 # %% [markdown]
-# [[stop]]
-
-# %% [markdown]
 # ## The schedule buys memory: 1F1B
 #
 # A micro-batch takes up memory from its forward pass to its backward pass. GPipe lets the first one wait until the last one has
@@ -336,11 +335,46 @@ labkit.figures.pipeline_memory(both) if both else None
 # GPipe's stages hold 32 micro-batches, 1F1B's hold 4, 3, 2 and 1, and the number does not grow with $m$. That is how 1F1B
 # makes the step faster after all: with GPipe you stop adding micro-batches when memory is full, and with 1F1B you can go on.
 #
+# **Predict:** until now, messages took no time. With 4 stages, 32 micro-batches and messages of half a unit each, how many units
+# longer does a step of 1F1B take? (For GPipe it is 3: three messages on the way there, and three on the way back.)
+
+# %% nbgrader={"grade": false, "grade_id": "18-predict-slow-messages", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("units that messages add to 1F1B", None)
+
+# %%
+if written(gpipe, one_f_one_b):
+    ahead = running_ahead(one_f_one_b)
+    print("a message takes   GPipe   1F1B   1F1B with twice the warm-up   kept by stages 0 to 3")
+    for message in (0.0, 0.1, 0.25, 0.5, 1.0):
+        a, b, c = (
+            run_of(order, Pipe(4, 32, transfer=message)) for order in (gpipe, one_f_one_b, ahead)
+        )
+        print(
+            f"{message:15g}{a.makespan:8.1f}{b.makespan:7.1f}{c.makespan:30.1f}{c.peak_live!s:>24}"
+        )
+    with_messages, without = (run_of(one_f_one_b, Pipe(4, 32, transfer=t)) for t in (0.5, 0.0))
+    guesses.settle("units that messages add to 1F1B", with_messages.makespan - without.makespan)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# 26 units: the time of 52 messages, one after the other. In the steady state, stage 2 waits for a gradient of stage 3 before it
+# sends the next activation, and stage 3 waits for that activation. So each micro-batch adds the time of a message there
+# and of one back. In GPipe, a stage has other micro-batches to work on while messages travel.
+#
+# </details>
+#
+# The cure is to run ahead: with *twice* the warm-up there is always one micro-batch in reserve on each side of a message, and
+# the step is nearly as short as GPipe's again. It costs some memory, but still none that grows with $m$.
+#
 # Note that the first stage needs four times as much memory for activations as the last. In practice the last stage has the
 # output layer and its logits to make up for it, or the stages get unequal numbers of layers.
 #
 # **In practice:** `torch.distributed.pipelining` has both schedules, `ScheduleGPipe(stage, n_microbatches)` and
 # `Schedule1F1B(stage, n_microbatches)`. In Megatron-LM, 1F1B is what `--pipeline-model-parallel-size 4` runs.
+
+# %% [markdown]
+# [[stop]]
 
 # %% [markdown]
 # ## Play a schedule yourself
@@ -350,6 +384,148 @@ labkit.figures.pipeline_memory(both) if both else None
 
 # %% [markdown]
 # ## Smaller stages, smaller bubble: interleaved
+#
+# A rank waits for $p-1$ stages forward and $p-1$ back. More micro-batches do not change that, but *shorter stages* would. So cut
+# the model into $v \cdot p$ stages instead of $p$, and deal them out in turn: rank 0 gets stages 0, $p$, $2p$, ..., rank 1 gets
+# stages 1, $p+1$, and so on. Each rank now has $v$ **chunks** of the model, and each chunk takes $1/v$ of the time. With 2
+# ranks and 2 chunks, a micro-batch travels like this, forward:
+#
+# | stage | 0 | 1 | 2 | 3 |
+# |---|---|---|---|---|
+# | rank | 0 | 1 | 0 | 1 |
+# | chunk on this rank | 0 | 0 | 1 | 1 |
+#
+# From stage 1 to stage 2 it wraps around from the last rank to the first. The backward pass goes the same way back. A rank
+# still waits for $p-1$ passes each way, but only through *chunks*, so the bubble is $v$ times smaller:
+#
+# $$\frac{p-1}{v m+p-1} \text{ of the whole step}$$
+#
+# The chunks have to be **interleaved** for that. A micro-batch that leaves rank 0 is back $p$ passes later, if nobody waits. What
+# does rank 0 do with these $p$ passes? It takes $p$ micro-batches through chunk 0, then the same $p$ through chunk 1, and so
+# on. Then come the next $p$ micro-batches. Therefore $m$ has to be a multiple of $p$.
+
+# %% [markdown]
+# **Predict:** 2 ranks, and 4 chunks on each instead of one. How many times as many messages are sent in a step?
+
+# %% nbgrader={"grade": false, "grade_id": "18-predict-messages", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("messages of 4 chunks on 2 ranks", None, unit="times")
+
+# %% [markdown]
+# [[exercise 18-interleaved]]
+#
+# Write `interleaved(rank, n_ranks, n_chunks, n_microbatches)`. It returns what one rank runs, in order, now as triples:
+# `("F", chunk, i)` takes micro-batch $i$ forward through this rank's chunk number `chunk`, and `("B", chunk, i)` takes it back.
+# Chunk $c$ of rank $r$ is stage $c \cdot p + r$.
+#
+# `n_microbatches` is a multiple of `n_ranks`, and all stages take equally long. Two things are checked:
+#
+# - **Time:** if messages are free, the bubble is the one above. If they take time, the step takes no longer than with
+#   PyTorch's own interleaved schedule.
+# - **Memory:** rank $r$ keeps the activations of at most $\min(v m,\; 2(p-r-1) + (v-1)p + 1)$ passes through a chunk.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Number a rank's forward passes $k = 0, 1, \dots, vm-1$. Through which chunk does the $k$-th one go, and which micro-batch is
+# it? What about the $k$-th backward pass? When you know that, all that is left is 1F1B with another warm-up.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# The chunk changes every $p$ passes, and after $v p$ passes the next group of $p$ micro-batches begins. Backward, the groups are
+# the same and the chunks run from the last to the first.
+#
+# The last rank gets its first gradient when micro-batch 0 has gone through all its chunks: after $(v-1)p$ warm-up passes and the
+# forward pass of the first pair. For each rank before it, add two: one for the way there, and one in reserve, which the rank runs
+# while messages travel.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# The $k$-th forward pass takes micro-batch `k // (p * v) * p + k % p` through chunk `k % (p * v) // p`; the $k$-th backward pass takes
+# the same micro-batch through chunk `v - 1` minus that. The warm-up has `min(v * m, 2 * (p - rank - 1) + (v - 1) * p)` passes.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "18-interleaved", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def interleaved(
+    rank: int, n_ranks: int, n_chunks: int, n_microbatches: int
+) -> list[tuple[str, int, int]]:
+    """What one rank runs, in order: ("F" or "B", chunk on this rank, micro-batch)."""
+    ### BEGIN SOLUTION
+    group = n_ranks * n_chunks
+    n_passes = n_chunks * n_microbatches
+    warm_up = min(n_passes, 2 * (n_ranks - rank - 1) + (n_chunks - 1) * n_ranks)
+
+    def at(k: int) -> tuple[int, int]:
+        return k % group // n_ranks, k // group * n_ranks + k % n_ranks
+
+    def forward(k: int) -> tuple[str, int, int]:
+        chunk, microbatch = at(k)
+        return "F", chunk, microbatch
+
+    def backward(k: int) -> tuple[str, int, int]:
+        chunk, microbatch = at(k)
+        return "B", n_chunks - 1 - chunk, microbatch
+
+    order = [forward(k) for k in range(warm_up)]
+    for k in range(n_passes - warm_up):
+        order += [forward(warm_up + k), backward(k)]
+    return order + [backward(k) for k in range(n_passes - warm_up, n_passes)]
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "18-interleaved-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check("18-interleaved", interleaved)
+
+# %% [markdown]
+# The paler bars are passes through a rank's second (fourth, ...) chunk. A step of plain 1F1B takes 33 units here; drag the
+# number of chunks and watch the bubble and the memory under the bars. What is kept is counted in whole micro-batches, so that
+# the numbers can be compared: one that is in one of two chunks counts half.
+
+# %% tags=["figure"]
+labkit.figures.interleaved_player(interleaved)
+
+# %%
+if written(interleaved):
+    print("chunks   step   idle share   messages   kept by rank 0, in micro-batches")
+    for v in (1, 2, 4, 8):
+        run = run_looped(interleaved, Looped(4, v, 8, forward=1 / v, backward=2 / v))
+        kept = run.peak_live[0] / v
+        print(f"{v:6}{run.makespan:7.2f}{run.bubble:13.1%}{run.n_transfers:11}{kept:35.2f}")
+    one, four = (run_looped(interleaved, Looped(2, v, 8)).n_transfers for v in (1, 4))
+    guesses.settle("messages of 4 chunks on 2 ranks", four / one)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# 7 times: $v p$ stages have $v p - 1$ borders, and every border lies between two ranks, so the messages grow by
+# $(vp-1)/(p-1)$. With many ranks this is nearly $v$; with two it is much more.
+#
+# </details>
+#
+# So interleaving buys a smaller bubble, and pays with messages and with a little memory. The messages are of the same size as
+# before, since an activation between two layers does not depend on where you cut.
+#
+# What is the second pass per rank in the warm-up for? Here is your schedule with and without it:
+
+# %%
+if written(interleaved):
+    print("a message takes   step   kept by rank 0   without the reserve: step   kept")
+    for message in (0.0, 0.1, 0.25, 0.5):
+        case = Looped(4, 2, 32, transfer=message)
+        yours, other = run_looped(interleaved, case), run_looped(without_reserve(interleaved), case)
+        print(
+            f"{message:15g}{yours.makespan:7.1f}{yours.peak_live[0]:17}{other.makespan:29.1f}{other.peak_live[0]:7}"
+        )
+
+# %% [markdown]
+# While messages are free, the reserve is a waste of memory. As soon as they take time, it hides them.
+#
+# **In practice:** `ScheduleInterleaved1F1B` of `torch.distributed.pipelining` takes a list of stages per rank. In Megatron-LM
+# it is `--num-layers-per-virtual-pipeline-stage`.
 
 # %% [markdown]
 # ## Split the backward pass: zero bubble

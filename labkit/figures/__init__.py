@@ -46,7 +46,13 @@ from labkit.figures.optimizers import (
     training_losses,
 )
 from labkit.figures.overlap import host_waits, overlap_gain
-from labkit.figures.pipeline import pipeline_chart, pipeline_memory, pipeline_player, pipeline_sketch
+from labkit.figures.pipeline import (
+    interleaved_player,
+    pipeline_chart,
+    pipeline_memory,
+    pipeline_player,
+    pipeline_sketch,
+)
 from labkit.figures.profile_trace import device_timeline, kernel_bars
 from labkit.figures.program_steps import program_steps
 from labkit.figures.prompts import adaptation_losses, attention_map
@@ -121,6 +127,7 @@ __all__ = [
     "held_by_stage",
     "held_through_layers",
     "host_waits",
+    "interleaved_player",
     "kept_and_dropped",
     "kept_at_budgets",
     "kept_per_token",

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
+from labkit.exercises.lab18.interleaved import Looped, run_looped
 from labkit.exercises.lab18.orders import Pipe, run_of
 from labkit.figures.canvas import DPI, OTHER, SHADE, TRUTH, YOURS, LabFigure, new_figure
 from labkit.figures.sliders import with_sliders
@@ -24,10 +25,13 @@ BAR, STRIP = 0.52, 0.34
 Order = Callable[[int, int, int], object]
 
 
-def pipeline_chart(run: ScheduleRun, title: str = "", names: str = "stage", until: float | None = None) -> LabFigure:
+def pipeline_chart(
+    run: ScheduleRun, title: str = "", names: str = "stage", until: float | None = None, of_whole: int = 1
+) -> LabFigure:
     """A row for each rank: its passes with their micro-batches, grey where it waits, and below what it keeps alive.
 
-    names: what a row is called. until: the length of the time axis, for charts that are compared.
+    names: what a row is called. until: the length of the time axis, for charts that are compared. of_whole: how many
+    activations of chunks count as one.
     """
     until = until or run.makespan
     figure = LabFigure(
@@ -36,28 +40,31 @@ def pipeline_chart(run: ScheduleRun, title: str = "", names: str = "stage", unti
     axes = figure.add_subplot()
     most = max(run.peak_live, default=0) or 1
     for rank in range(run.n_ranks):
-        _draw_rank(axes, run, rank, until, most)
+        _draw_rank(axes, run, rank, until, most, of_whole)
     axes.set_yticks([rank + BAR / 2 for rank in range(run.n_ranks)], [f"{names} {rank}" for rank in range(run.n_ranks)])
     axes.set(xlim=(0, 1.005 * until), ylim=(run.n_ranks - 0.06, -0.08), xlabel="units of time")
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
     idle = sum(run.idle)
     told = (
-        f"{run.makespan:g} units of time; bubble {idle:g} of {run.n_ranks * run.makespan:g}: {run.bubble:.1%} of the "
-        f"whole, {run.bubble_of_ideal:.1%} of the ideal"
+        f"{run.makespan:.4g} units of time; bubble {idle:.4g} of {run.n_ranks * run.makespan:.4g}: {run.bubble:.1%} of "
+        f"the whole, {run.bubble_of_ideal:.1%} of the ideal"
     )
     axes.set_title(f"{title}: {told}".removeprefix(": "), loc="left", fontsize=10)
     _legend(figure, run)
-    figure.alt = f"{told}. Kept alive at most, {names} by {names}: {', '.join(map(str, run.peak_live))}."
+    figure.alt = f"{told}. Kept alive at most, {names} by {names}: {_listed(run.peak_live, of_whole)}."
     return figure
 
 
-def _draw_rank(axes: Axes, run: ScheduleRun, rank: int, until: float, most: int) -> None:
+def _draw_rank(axes: Axes, run: ScheduleRun, rank: int, until: float, most: int, of_whole: int) -> None:
     events = run.by_rank[rank]
     axes.add_patch(Rectangle((0, rank), run.makespan, BAR, facecolor=BUBBLE, edgecolor="none"))
     stages = sorted({event.action.stage for event in events})
+    digits = len(str(max((event.action.microbatch for event in run.events), default=0)))
     for event in events:
-        _draw_pass(axes, event, rank, stages.index(event.action.stage), until)
+        # A digit needs about 0.08 inches, and a little air; a row has the numbers of all its passes of a kind, or none.
+        has_room = (event.end - event.start) / until * (WIDTH_IN - 1.6) > 0.08 * digits + 0.04
+        _draw_pass(axes, event, stages.index(event.action.stage), has_room)
     steps = run.live(rank)
     ends = [time for time, _ in steps[1:]] + [run.makespan]
     bottom = rank + BAR + STRIP + 0.02
@@ -66,7 +73,7 @@ def _draw_rank(axes: Axes, run: ScheduleRun, rank: int, until: float, most: int)
         axes.add_patch(Rectangle((start, bottom - height), end - start, height, facecolor=KEPT, edgecolor="none"))
     axes.plot([0, run.makespan], [bottom, bottom], color=TRUTH, lw=0.6)
     axes.annotate(
-        f"keeps {run.peak_live[rank]}",
+        f"keeps {run.peak_live[rank] / of_whole:g}",
         (1.0, bottom - STRIP / 2),
         xycoords=("axes fraction", "data"),
         xytext=(4, 0),
@@ -78,22 +85,19 @@ def _draw_rank(axes: Axes, run: ScheduleRun, rank: int, until: float, most: int)
     )
 
 
-def _draw_pass(axes: Axes, event: Event, rank: int, chunk: int, until: float) -> None:
+def _draw_pass(axes: Axes, event: Event, chunk: int, has_room: bool) -> None:
     action, width = event.action, event.end - event.start
     colour = (LATER_CHUNKS if chunk % 2 else COLOURS)[action.kind]
-    box = Rectangle((event.start, rank), width, BAR, facecolor=colour, edgecolor="white", lw=0.5)
-    axes.add_patch(box)
-    # A number needs about 0.07 inches a digit, and a little air.
-    if width / until * (WIDTH_IN - 1.6) > 0.08 * len(str(action.microbatch)) + 0.04:
-        dark = chunk % 2 or action.kind in "BI"
+    axes.add_patch(Rectangle((event.start, event.rank), width, BAR, facecolor=colour, edgecolor="white", lw=0.5))
+    if has_room:
         axes.text(
             event.start + width / 2,
-            rank + BAR / 2,
+            event.rank + BAR / 2,
             str(action.microbatch),
             ha="center",
             va="center_baseline",
             fontsize=8,
-            color="black" if dark else "white",
+            color="black" if chunk % 2 or action.kind in "BI" else "white",
         )
 
 
@@ -126,6 +130,19 @@ def pipeline_player(order: Order, n_stages: int = 4, n_microbatches: int = 8) ->
     )
 
 
+def interleaved_player(order: Callable[[int, int, int, int], object], n_microbatches: int = 8) -> object:
+    """A student's order(rank, n_ranks, n_chunks, n_microbatches) as a chart; however many chunks, the model is the
+    same. A slider over the chunks of a rank and one over the ranks."""
+    run_looped(order, Looped(2, 1, n_microbatches))  # a stub is met here, and not in the middle of a widget
+
+    def draw(n_chunks: int, n_ranks: int) -> Figure:
+        case = Looped(n_ranks, n_chunks, n_microbatches, 1 / n_chunks, 2 / n_chunks)
+        name = f"{order.__name__}, {n_chunks} " + ("chunks" if n_chunks > 1 else "chunk")
+        return pipeline_chart(run_looped(order, case), name, names="rank", of_whole=n_chunks)
+
+    return with_sliders(draw, {"n_chunks": ("chunks", (1, 2, 3, 4), 2), "n_ranks": ("ranks", (1, 2, 4, 8), 4)})
+
+
 def pipeline_memory(runs: Mapping[str, ScheduleRun], names: str = "stage") -> LabFigure:
     """The most activations that each rank keeps alive, a bar for each schedule. Raises ValueError without any."""
     if not runs:
@@ -148,5 +165,5 @@ def pipeline_memory(runs: Mapping[str, ScheduleRun], names: str = "stage") -> La
     return figure
 
 
-def _listed(counts: Sequence[int]) -> str:
-    return ", ".join(map(str, counts))
+def _listed(counts: Sequence[int], of_whole: int = 1) -> str:
+    return ", ".join(f"{count / of_whole:g}" for count in counts)
