@@ -327,7 +327,7 @@ if written(one_f_one_b):
 labkit.figures.pipeline_player(one_f_one_b)
 
 # %% tags=["figure"]
-orders = {"gpipe": gpipe, "one_f_one_b": one_f_one_b}
+orders = {"GPipe": gpipe, "1F1B": one_f_one_b}
 both = {name: run_of(order, Pipe(4, 32)) for name, order in orders.items() if written(order)}
 labkit.figures.pipeline_memory(both) if both else None
 
@@ -506,8 +506,9 @@ if written(interleaved):
 #
 # </details>
 #
-# So interleaving buys a smaller bubble, and pays with messages and with a little memory. The messages are of the same size as
-# before, since an activation between two layers does not depend on where you cut.
+# So interleaving buys a smaller bubble, and pays with messages, and with a little memory: plain 1F1B keeps 4 micro-batches on
+# rank 0. (With one chunk, your schedule is the 1F1B that runs ahead.) The messages are of the same size as before, since
+# an activation between two layers does not depend on where you cut.
 #
 # What is the second pass per rank in the warm-up for? Here is your schedule with and without it:
 
