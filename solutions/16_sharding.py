@@ -68,7 +68,7 @@ print(f"held on 4 ranks: {4 * once:,} B, of which are different: {sum(different.
 # | ZeRO-1 | weights, gradients | optimizer states |
 # | ZeRO-2 | weights | gradients, optimizer states |
 # | ZeRO-3, FSDP | nothing | weights, gradients, optimizer states |
-# | hybrid (HSDP, MiCS) | nothing | as ZeRO-3, but cut over the ranks of *one node*: each node is a replica |
+# | hybrid (HSDP) | nothing | as ZeRO-3, but cut over the ranks of *one node*: each node is a replica |
 #
 # What does a rank send for that? The sentence from lab 14 answers it:
 #
@@ -113,15 +113,15 @@ guesses.take("leaving a node with hybrid", None, unit="GB")
 # `method` is "ddp", "zero1", "zero2", "zero3" or "hybrid". There are `n_nodes * ranks_per_node` ranks. A step consists of
 # `n_micro` micro-batches. Weights and gradients are kept and sent in 16 bits. All collectives are rings.
 #
+# - `mesh_shape(...)` returns two numbers, `(replicas, shards)`: how many groups of ranks hold the same states, and over how
+#   many ranks each group cuts them. This is the mesh that PyTorch's `fully_shard` is given.
 # - `bytes_kept(...)`: bytes of weights, gradients and optimizer states on one rank (16 bytes a parameter in all).
 # - `bytes_sent(...)` returns two numbers: the bytes that one rank sends in a step, within its node and to others, and the bytes
 #   that leave one node in a step. A ring through all ranks visits one node after the other, so it leaves each node over one
 #   link. In hybrid sharding, each rank of a node has a ring of its own to the other nodes. With one node, nothing leaves it.
 # - `deepspeed_config(...)` returns the configuration as a dictionary: `"train_batch_size"` (all ranks, all micro-batches),
 #   `"train_micro_batch_size_per_gpu"`, `"gradient_accumulation_steps"`, `"bf16": {"enabled": True}`, and
-#   `"zero_optimization": {"stage": ...}`, where stage 0 is DDP. Hybrid sharding is stage 3 with one more entry beside the
-#   stage, `"mics_shard_size"`: how many ranks share one copy of the model. (DeepSpeed reads it from version 0.9.2 on, and
-#   removed it in 2026. In new code, hybrid sharding is PyTorch's.)
+#   `"zero_optimization": {"stage": ...}`, where stage 0 is DDP. It is not asked for "hybrid", which DeepSpeed removed in 2026.
 #
 # You may assume that all divisions come out even.
 #
@@ -148,10 +148,18 @@ guesses.take("leaving a node with hybrid", None, unit="GB")
 
 
 # %% nbgrader={"grade": false, "grade_id": "16-volume", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def mesh_shape(method: str, n_nodes: int, ranks_per_node: int) -> tuple[int, int]:
+    """How many replicas there are, and over how many ranks each of them is cut."""
+    ### BEGIN SOLUTION
+    n = n_nodes * ranks_per_node
+    return {"ddp": (n, 1), "hybrid": (n_nodes, ranks_per_node)}.get(method, (1, n))
+    ### END SOLUTION
+
+
 def bytes_kept(method: str, n_params: int, n_nodes: int, ranks_per_node: int) -> float:
     """Bytes of weights, gradients and optimizer states on one rank."""
     ### BEGIN SOLUTION
-    n = cut(method, n_nodes, ranks_per_node)
+    _, n = mesh_shape(method, n_nodes, ranks_per_node)
     weights, grads, states = 2 * n_params, 2 * n_params, 12 * n_params
     if method != "ddp":
         states /= n
@@ -160,10 +168,6 @@ def bytes_kept(method: str, n_params: int, n_nodes: int, ranks_per_node: int) ->
     if method in ("zero3", "hybrid"):
         weights /= n
     return weights + grads + states
-
-
-def cut(method: str, n_nodes: int, ranks_per_node: int) -> int:
-    return ranks_per_node if method == "hybrid" else n_nodes * ranks_per_node
     ### END SOLUTION
 
 
@@ -172,7 +176,7 @@ def bytes_sent(
 ) -> tuple[float, float]:
     """Bytes that one rank sends in a step, and bytes that leave one node in a step."""
     ### BEGIN SOLUTION
-    n = cut(method, n_nodes, ranks_per_node)
+    n = ranks_per_node if method == "hybrid" else n_nodes * ranks_per_node
     passes = {"ddp": 2, "zero1": 2, "zero2": n_micro + 1}.get(method, 3 * n_micro)
     sent = passes * (n - 1) / n * 2 * n_params
     if method != "hybrid":
@@ -187,21 +191,18 @@ def deepspeed_config(
 ) -> dict:
     """The configuration that makes DeepSpeed train like this."""
     ### BEGIN SOLUTION
-    zero = {"stage": {"ddp": 0, "zero1": 1, "zero2": 2}.get(method, 3)}
-    if method == "hybrid":
-        zero["mics_shard_size"] = ranks_per_node
     return {
         "train_batch_size": micro_batch * n_micro * n_nodes * ranks_per_node,
         "train_micro_batch_size_per_gpu": micro_batch,
         "gradient_accumulation_steps": n_micro,
         "bf16": {"enabled": True},
-        "zero_optimization": zero,
+        "zero_optimization": {"stage": ("ddp", "zero1", "zero2", "zero3").index(method)},
     }
     ### END SOLUTION
 
 
 # %% nbgrader={"grade": true, "grade_id": "16-volume-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
-check("16-volume", bytes_kept, bytes_sent, deepspeed_config)
+check("16-volume", mesh_shape, bytes_kept, bytes_sent, deepspeed_config)
 
 # %% [markdown]
 # The example of the ZeRO paper, by your functions, with the runs that the prediction asked for:
@@ -260,9 +261,11 @@ labkit.figures.tokens_that_hide(bytes_kept, bytes_sent)
 # | ZeRO-1 | `ZeroRedundancyOptimizer` | stage 1 | `deepspeed="ds.json"` |
 # | ZeRO-2 | `fully_shard(..., reshard_after_forward=False)` | stage 2 | `fsdp="shard_grad_op"` |
 # | ZeRO-3 | `fully_shard(...)` | stage 3 | `fsdp="full_shard"` |
-# | hybrid | `fully_shard(..., mesh=` of two dimensions`)` | `mics_shard_size`, until 2026 | `fsdp="hybrid_shard"` |
+# | hybrid | `fully_shard(..., mesh=init_device_mesh("cuda", (8, 8)))` | none | `fsdp="hybrid_shard"` |
 #
-# These are the `TrainingArguments` of PyTorch's first FSDP. DeepSpeed's configuration often has a line for fp16 as well:
+# These are the `TrainingArguments` of PyTorch's first FSDP. DeepSpeed's nearest to hybrid sharding is ZeRO++: stage 3 over all
+# ranks, with a second copy of the weights cut over the `"zero_hpz_partition_size"` ranks of a node, from which the backward pass
+# gathers. DeepSpeed's configuration often has a line for fp16 as well:
 # `"fp16": {"enabled": true, "initial_scale_power": 16, "loss_scale_window": 1000, "hysteresis": 2}`. It scales the loss as in
 # lab 03, with two differences in when. After 1000 steps without an overflow the scale doubles. Each overflow skips its
 # step, but with a hysteresis of 2 the first one leaves the scale as it is, and only the next one halves it. The first one
@@ -1299,4 +1302,5 @@ labkit.feature_row(
 # - Stas Bekman, *Machine Learning Engineering*: the chapters on ZeRO and on network benchmarks, with measured clusters.
 #
 # **Sources.** The texts above. `ZeroRedundancyOptimizer`, `saved_tensors_hooks` and `functional_call`: PyTorch's documentation. Hybrid sharding: Zhen Zhang and others, *MiCS: Near-linear Scaling for Training Gigantic
-# Model on Public Cloud* (VLDB 2022), and DeepSpeed's documentation of `mics_shard_size` and of its configuration.
+# Model on Public Cloud* (VLDB 2022), and PyTorch's documentation of `fully_shard` (`mesh`). DeepSpeed's documentation of its
+# configuration and of ZeRO++.

@@ -35,16 +35,12 @@ def sent_by_fully_shard(n_ranks: int, n_replicas: int = 1) -> float:
     return sum(call.sent_bytes for call in calls)
 
 
-@pytest.mark.parametrize(("n_nodes", "per_node"), [(1, 2), (1, 4), (8, 8)])
-def test_zero3_sends_what_fully_shard_sends(answer, n_nodes: int, per_node: int) -> None:
-    sent, _ = answer["bytes_sent"]("zero3", N_PARAMS, n_nodes, per_node)
-    assert sent == pytest.approx(sent_by_fully_shard(n_nodes * per_node), rel=1e-12)
-
-
-@pytest.mark.parametrize(("n_nodes", "per_node"), [(2, 2), (8, 8)])
-def test_hybrid_sends_what_fully_shard_sends_on_a_mesh_of_two_dimensions(answer, n_nodes: int, per_node: int) -> None:
-    sent, _ = answer["bytes_sent"]("hybrid", N_PARAMS, n_nodes, per_node)
-    assert sent == pytest.approx(sent_by_fully_shard(n_nodes * per_node, n_nodes), rel=1e-12)
+@pytest.mark.parametrize("method", ["ddp", "zero3", "hybrid"])
+@pytest.mark.parametrize(("n_nodes", "per_node"), [(1, 2), (1, 4), (2, 2), (8, 8)])
+def test_fully_shard_sends_on_this_mesh_what_the_formula_says(answer, method: str, n_nodes: int, per_node: int) -> None:
+    sent, _ = answer["bytes_sent"](method, N_PARAMS, n_nodes, per_node)
+    n_replicas, n_shards = answer["mesh_shape"](method, n_nodes, per_node)
+    assert sent == pytest.approx(sent_by_fully_shard(n_replicas * n_shards, n_replicas), rel=1e-12)
 
 
 def one_step(comm: Comm, method: str, n_micro: int) -> int:

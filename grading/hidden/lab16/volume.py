@@ -60,8 +60,11 @@ def expect(run: CaseRun[Volume]) -> dict[str, Any]:
     case = run.case
     cluster = Cluster(ranks_per_node=case.ranks_per_node)
     _, traffic = measure_ranks(lambda comm: step(comm, case), case.n_ranks, cluster=cluster)
+    parts = held(case)
+    n_shards = case.n_params // len(parts[-1])
     return {
-        "kept": float(sum(one.nbytes for one in held(case))),
+        "mesh": [float(case.n_ranks // n_shards), float(n_shards)],
+        "kept": float(sum(one.nbytes for one in parts)),
         "sent": float(max(traffic.bytes_sent)),
         "crossed": float(max(traffic.bytes_across, default=0)),
         "config": run.got["config"],

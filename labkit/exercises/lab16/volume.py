@@ -1,4 +1,4 @@
-"""Lab 16: what each way of sharding keeps on a rank and sends in a step, and how DeepSpeed is told to use it."""
+"""Lab 16: what each way of sharding keeps on a rank and sends in a step, and how libraries are told of it."""
 
 from __future__ import annotations
 
@@ -39,14 +39,19 @@ def number(value: Any) -> Any:
 
 
 def drive(ans, case: Volume, tree: dict, stage) -> dict[str, Any]:
-    """kept: bytes of a rank; sent and crossed: bytes of a step; config: what DeepSpeed would be given."""
+    """mesh: what PyTorch would be given; kept: bytes of a rank; sent and crossed: bytes of a step; config: what
+    DeepSpeed would be given, which has no hybrid sharding.
+    """
     sizes = (case.n_nodes, case.ranks_per_node)
     sent, crossed = ans.bytes_sent(case.method, case.n_params, *sizes, case.n_micro)
+    mesh = ans.mesh_shape(case.method, *sizes)
+    config = (case.method, *sizes, case.micro_batch, case.n_micro)
     return {
+        "mesh": [number(one) for one in mesh] if isinstance(mesh, (tuple, list)) else mesh,
         "kept": number(ans.bytes_kept(case.method, case.n_params, *sizes)),
         "sent": number(sent),
         "crossed": number(crossed),
-        "config": ans.deepspeed_config(case.method, *sizes, case.micro_batch, case.n_micro),
+        "config": None if case.method == "hybrid" else ans.deepspeed_config(*config),
     }
 
 
@@ -59,7 +64,7 @@ VOLUME = Exercise(
     points=3,
     minutes=25,
     difficulty=2,
-    answers=(Answer("bytes_kept"), Answer("bytes_sent"), Answer("deepspeed_config")),
+    answers=(Answer("mesh_shape"), Answer("bytes_kept"), Answer("bytes_sent"), Answer("deepspeed_config")),
     public=(
         *(Volume(method, PAPER, 8, 8) for method in METHODS),
         *(Volume(method, 1_200_000, 2, 3, n_micro=4, micro_batch=5) for method in METHODS),

@@ -1,6 +1,6 @@
 """Lab 16: a configuration for DeepSpeed, read as DeepSpeed reads it. DeepSpeed itself is not needed for it.
 
-Only what 16-volume asks for is read: the batch sizes, the ZeRO stage, the size of a sharding group, the precision.
+Only what 16-volume asks for is read: the batch sizes, the ZeRO stage, the precision.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 from labkit.exercises.lab16.volume import Volume
-from labkit.spec import CaseRun
+from labkit.spec import CANNOT_TELL, CaseRun
 
-STAGES = {"ddp": 0, "zero1": 1, "zero2": 2, "zero3": 3, "hybrid": 3}
+STAGES = {"ddp": 0, "zero1": 1, "zero2": 2, "zero3": 3}
 BATCH, MICRO, STEPS = "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"
-GROUP = "mics_shard_size"
 
 
 def batch_fault(config: dict, case: Volume) -> str | None:
@@ -42,16 +41,6 @@ def stage_fault(config: dict, case: Volume) -> str | None:
     return None
 
 
-def group_fault(config: dict, case: Volume) -> str | None:
-    """What is wrong with the number of ranks that share one copy of the model."""
-    section = config.get("zero_optimization", {})
-    size = section.get(GROUP, -1) if isinstance(section, dict) else -1
-    if case.method == "hybrid":
-        wanted = case.ranks_per_node
-        return None if size == wanted else f'"{GROUP}" is {size!r}, and a node has {wanted} ranks'
-    return None if size == -1 else f'"{GROUP}" is {size!r}, and "{case.method}" cuts over all ranks or not at all'
-
-
 def precision_fault(config: dict, case: Volume) -> str | None:
     """What is wrong with the 16-bit format: one of two has to be switched on."""
     sections = [config.get(name) for name in ("bf16", "fp16")]
@@ -59,18 +48,26 @@ def precision_fault(config: dict, case: Volume) -> str | None:
     return None if sum(on) == 1 else 'exactly one of "bf16" and "fp16" has to be {"enabled": True}'
 
 
-FAULTS: tuple[Callable[[dict, Volume], str | None], ...] = (stage_fault, group_fault, batch_fault, precision_fault)
+FAULTS: tuple[Callable[[dict, Volume], str | None], ...] = (stage_fault, batch_fault, precision_fault)
 
 
 def config_fits(run: CaseRun[Volume]) -> str | None:
-    """A property: DeepSpeed would do what the case says."""
+    """A property: DeepSpeed would do what the case says. It is not asked for hybrid sharding."""
     config: Any = run.got["config"]
+    if run.case.method not in STAGES:
+        return None
     if not isinstance(config, dict):
         return f"deepspeed_config returned {type(config).__name__}, and a configuration is a dictionary"
     found = (fault(config, run.case) for fault in FAULTS)
     return next((f"deepspeed_config: {text}" for text in found if text), None)
 
 
-def has_fault(fault: Callable[[dict, Volume], str | None]) -> Callable[[CaseRun[Volume]], bool]:
+def has_fault(fault: Callable[[dict, Volume], str | None]) -> Callable[[CaseRun[Volume]], Any]:
     """A hint's condition: the configuration has this fault, and it is the only kind that it has."""
-    return lambda run: [one for one in FAULTS if one(run.got["config"], run.case)] == [fault]
+
+    def when(run: CaseRun[Volume]) -> Any:
+        if run.case.method not in STAGES:
+            return CANNOT_TELL
+        return [one for one in FAULTS if one(run.got["config"], run.case)] == [fault]
+
+    return when

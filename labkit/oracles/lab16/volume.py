@@ -6,134 +6,73 @@ stand here.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import Any
 
 from labkit.exercises.lab16.volume import VOLUME as EXERCISE
 from labkit.exercises.lab16.volume import Volume
 from labkit.oracles.calls import as_call
-from labkit.oracles.lab16.deepspeed import batch_fault, config_fits, group_fault, has_fault, precision_fault
-from labkit.spec import CANNOT_TELL, CaseRun, Hint, Observation, Oracle, Tolerance
+from labkit.oracles.lab16.deepspeed import batch_fault, config_fits, has_fault, precision_fault
+from labkit.oracles.lab16.volume_mistakes import (
+    FLAT,
+    a_rank_s_share_crosses,
+    all_ranks_cross,
+    as_if,
+    close,
+    either,
+    in_and_between,
+    is_wrong,
+    less_own,
+    mesh_as_if,
+    mesh_is_turned_round,
+    multiplied,
+    n_of_states,
+    passed_often,
+    weights,
+)
+from labkit.spec import CaseRun, Hint, Observation, Oracle, Tolerance
 
 COUNTED = (
-    (120_000_000_000, 29_531_250_000, 29_531_250_000),
-    (31_406_250_000, 29_531_250_000, 29_531_250_000),
-    (16_640_625_000, 29_531_250_000, 29_531_250_000),
-    (1_875_000_000, 44_296_875_000, 44_296_875_000),
-    (15_000_000_000, 42_656_250_000, 26_250_000_000),
-    (19_200_000, 4_000_000, 4_000_000),
-    (7_200_000, 4_000_000, 4_000_000),
-    (5_200_000, 10_000_000, 10_000_000),
-    (3_200_000, 24_000_000, 24_000_000),
-    (6_400_000, 20_000_000, 2_400_000),
-    (384_000, 72_000, 0),
-    (168_000, 72_000, 0),
-    (132_000, 108_000, 0),
-    (96_000, 216_000, 0),
-    (96_000, 216_000, 0),
-    (64_000, 0, 0),
+    (64, 1, 120_000_000_000, 29_531_250_000, 29_531_250_000),
+    (1, 64, 31_406_250_000, 29_531_250_000, 29_531_250_000),
+    (1, 64, 16_640_625_000, 29_531_250_000, 29_531_250_000),
+    (1, 64, 1_875_000_000, 44_296_875_000, 44_296_875_000),
+    (8, 8, 15_000_000_000, 42_656_250_000, 26_250_000_000),
+    (6, 1, 19_200_000, 4_000_000, 4_000_000),
+    (1, 6, 7_200_000, 4_000_000, 4_000_000),
+    (1, 6, 5_200_000, 10_000_000, 10_000_000),
+    (1, 6, 3_200_000, 24_000_000, 24_000_000),
+    (2, 3, 6_400_000, 20_000_000, 2_400_000),
+    (4, 1, 384_000, 72_000, 0),
+    (1, 4, 168_000, 72_000, 0),
+    (1, 4, 132_000, 108_000, 0),
+    (1, 4, 96_000, 216_000, 0),
+    (1, 4, 96_000, 216_000, 0),
+    (1, 1, 64_000, 0, 0),
 )
-"""Bytes kept by a rank, sent by a rank in a step, leaving a node in a step: a row for each public case."""
-
-Formula = Callable[[Volume], float]
+"""The mesh; bytes kept by a rank, sent by a rank in a step, leaving a node in a step: a row for each public case."""
 
 
 def expect(run: CaseRun[Volume]) -> dict[str, Any]:
     """What was counted in a public case. What came back stands for the configuration, which a property judges."""
-    row = map(float, COUNTED[EXERCISE.public.index(run.case)])
-    return dict(zip(("kept", "sent", "crossed"), row)) | {"config": run.got["config"]}
+    replicas, shards, *counted = map(float, COUNTED[EXERCISE.public.index(run.case)])
+    numbers = dict(zip(("kept", "sent", "crossed"), counted))
+    return {"mesh": [replicas, shards], **numbers, "config": run.got["config"]}
 
 
 def in_words(run: Observation) -> str:
     """The call that a case stands for."""
     case = run.case
     call = as_call("bytes_sent", case.method, case.n_params, case.n_nodes, case.ranks_per_node, case.n_micro)
-    return f"{call}, and bytes_kept and deepspeed_config for the same run"
+    return f"{call}, and mesh_shape, bytes_kept and deepspeed_config for the same run"
 
-
-def close(a: Any, b: float) -> bool:
-    return isinstance(a, float) and math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-6)
-
-
-def is_wrong(run: CaseRun[Volume], key: str) -> bool:
-    return not close(run.got[key], run.expected[key])
-
-
-def as_if(key: str, *methods: str, wrong: Formula) -> Callable[[CaseRun[Volume]], Any]:
-    """A hint's condition: for these methods a mistake gives this number. CANNOT_TELL of other methods, and where the
-    mistake changes nothing."""
-
-    def when(run: CaseRun[Volume]) -> Any:
-        if run.case.method not in methods:
-            return CANNOT_TELL if not is_wrong(run, key) else False
-        value = wrong(run.case)
-        return CANNOT_TELL if close(value, run.expected[key]) else close(run.got[key], value)
-
-    return when
-
-
-def either(*conditions: Callable[[CaseRun], Any]) -> Callable[[CaseRun], Any]:
-    """One of them holds; CANNOT_TELL where none does and one cannot tell."""
-
-    def when(run: CaseRun) -> Any:
-        answers = [condition(run) for condition in conditions]
-        if any(answer is True for answer in answers):
-            return True
-        return CANNOT_TELL if any(answer is CANNOT_TELL for answer in answers) else False
-
-    return when
-
-
-def weights(case: Volume) -> float:
-    """S: the bytes of all weights in 16 bits, and of all gradients."""
-    return 2.0 * case.n_params
-
-
-def less_own(n: int) -> float:
-    return (n - 1) / n
-
-
-def n_passes(method: str) -> int:
-    """How often a method passes all weights or gradients round in a step of one micro-batch."""
-    return {"zero3": 3, "hybrid": 3}.get(method, 2)
-
-
-def passed_often(case: Volume, often: float) -> float:
-    return often * less_own(case.n_ranks) * weights(case)
-
-
-def in_and_between(case: Volume, passes: float, n_averaged: float = 1) -> float:
-    """What a rank sends with hybrid sharding: passes within its node, and its shard averaged with other nodes."""
-    shard = weights(case) / case.ranks_per_node
-    return passes * less_own(case.ranks_per_node) * weights(case) + n_averaged * 2 * less_own(case.n_nodes) * shard
-
-
-def multiplied(factor: Callable[[Volume], float], *methods: str) -> Callable[[CaseRun[Volume]], Any]:
-    """The bytes sent are the right ones times a factor, which is not 1, wherever they are not 0."""
-
-    def when(run: CaseRun[Volume]) -> Any:
-        right, value = run.expected["sent"], factor(run.case)
-        if methods and run.case.method not in methods:
-            return CANNOT_TELL
-        if right == 0 or math.isclose(value, 1):
-            return False if is_wrong(run, "sent") else CANNOT_TELL
-        return close(run.got["sent"], right * value)
-
-    return when
-
-
-def n_of_states(case: Volume) -> int:
-    """Over how many ranks the optimizer's states are cut."""
-    return {"ddp": 1, "hybrid": case.ranks_per_node}.get(case.method, case.n_ranks)
-
-
-FLAT = ("ddp", "zero1", "zero2", "zero3")
 
 VOLUME = Oracle(
     id="16-volume",
     call=in_words,
     places={
+        "mesh": "mesh_shape(...)",
+        "mesh.0": "first number of mesh_shape(...)",
+        "mesh.1": "second number of mesh_shape(...)",
         "kept": "bytes_kept(...)",
         "sent": "first number of bytes_sent(...)",
         "crossed": "second number of bytes_sent(...)",
@@ -146,6 +85,28 @@ VOLUME = Oracle(
         "cannot unpack": "bytes_sent returns two numbers: what a rank sends in a step, and what leaves a node.",
     },
     diagnose=(
+        Hint(
+            lambda run: not isinstance(run.got["mesh"], list) or len(run.got["mesh"]) != 2,
+            "mesh_shape returns two numbers for every method: how many replicas there are, and over how many ranks "
+            "each of them is cut. Their product is the number of ranks.",
+        ),
+        Hint(
+            mesh_as_if("ddp", wrong=lambda case: (1, case.n_ranks)),
+            "DDP cuts nothing: every rank is a replica.",
+        ),
+        Hint(
+            mesh_as_if("zero1", "zero2", wrong=lambda case: (case.n_ranks, 1)),
+            "ZeRO-1 and ZeRO-2 cut as well, over all ranks: the mesh is that of ZeRO-3. What they keep whole shows in "
+            "bytes_kept.",
+        ),
+        Hint(
+            mesh_as_if("hybrid", wrong=lambda case: (1, case.n_ranks)),
+            "Hybrid sharding has a replica in each node: the mesh has as many rows as there are nodes.",
+        ),
+        Hint(
+            mesh_is_turned_round,
+            "PyTorch reads a mesh of two dimensions as (replicas, shards): it cuts along the second one.",
+        ),
         Hint(
             as_if("sent", "ddp", wrong=weights),
             "DDP's all-reduce is a reduce-scatter and an all-gather. A rank sends (n-1)/n of S bytes in each of the "
@@ -267,11 +228,11 @@ VOLUME = Oracle(
             "well, 3 the weights as well.",
         ),
         Hint(
-            lambda run: run.case.n_nodes > 1 and is_wrong(run, "crossed") and _all_ranks_cross(run),
+            lambda run: run.case.n_nodes > 1 and is_wrong(run, "crossed") and all_ranks_cross(run),
             "One ring through all ranks leaves a node over one link, however many ranks the node has.",
         ),
         Hint(
-            lambda run: run.case.method == "hybrid" and is_wrong(run, "crossed") and _a_rank_s_share_crosses(run),
+            lambda run: run.case.method == "hybrid" and is_wrong(run, "crossed") and a_rank_s_share_crosses(run),
             "The shards of all ranks of a node are averaged with those of the other nodes, each in a ring of its own: "
             "what leaves a node is the sum of what its ranks send there.",
         ),
@@ -285,23 +246,9 @@ VOLUME = Oracle(
             "number of ranks, on all nodes.",
         ),
         Hint(
-            has_fault(group_fault),
-            'Hybrid sharding is stage 3 in groups: "mics_shard_size" says how many ranks share one copy of the model, '
-            "those of a node. The other methods have no such entry.",
-        ),
-        Hint(
             has_fault(precision_fault),
             '2 bytes for each weight and gradient means {"bf16": {"enabled": True}}; without it DeepSpeed computes in '
             "32 bits.",
         ),
     ),
 )
-
-
-def _all_ranks_cross(run: CaseRun[Volume]) -> bool:
-    """What crosses is ranks_per_node times as much as it should be."""
-    return run.case.method in FLAT and close(run.got["crossed"], run.case.ranks_per_node * run.expected["crossed"])
-
-
-def _a_rank_s_share_crosses(run: CaseRun[Volume]) -> bool:
-    return close(run.got["crossed"], run.expected["crossed"] / run.case.ranks_per_node)

@@ -2,6 +2,11 @@
 from fractions import Fraction
 
 
+def mesh_shape(method, n_nodes, ranks_per_node):
+    shards = {"ddp": 1, "hybrid": ranks_per_node}.get(method, n_nodes * ranks_per_node)
+    return [n_nodes * ranks_per_node // shards, shards]
+
+
 TABLE = {"ddp": (0, 0, 2), "zero1": (12, 0, 2), "zero2": (14, 1, 1), "zero3": (16, 3, 0), "hybrid": (16, 3, 0)}
 
 
@@ -27,7 +32,5 @@ def deepspeed_config(method, n_nodes, ranks_per_node, micro_batch, n_micro):
     config = {"train_micro_batch_size_per_gpu": micro_batch, "gradient_accumulation_steps": n_micro}
     config["fp16"] = {"enabled": True, "loss_scale_window": 1000, "hysteresis": 2}
     if method != "ddp":
-        config["zero_optimization"] = {"stage": 3 if method == "hybrid" else int(method.removeprefix("zero"))}
-    if method == "hybrid":
-        config["zero_optimization"]["mics_shard_size"] = ranks_per_node
+        config["zero_optimization"] = {"stage": int(method.removeprefix("zero"))}
     return config
