@@ -20,6 +20,7 @@ from torch.nn import functional as F
 import labkit.figures
 from labkit import Predictions, check, progress
 from labkit.material.lab17 import final_loss, mlp_on_ranks
+from labkit.material.lab17_groups import sent_by_kind
 from labkit.material.lab17_loss import loss_bytes_sent
 from labkit.ranks import Comm
 
@@ -347,9 +348,190 @@ if written(vocab_parallel_loss):
 
 # %% [markdown]
 # ## Look up tokens in a table that nobody has whole
-#
+
+# %% [markdown]
 # ## Decide who talks to whom
 #
+# A large run cuts in several directions at once. Each rank has a place in every one of them, and talks to different ranks for
+# different reasons:
+#
+# | group | its ranks have | what they send | how often |
+# |---|---|---|---|
+# | **tensor** | the same tokens, different parts of each layer | activations, by all-reduce | four times a layer and micro-batch |
+# | **context** | different parts of the same sequences | keys and values (lab 19) | once a layer and micro-batch |
+# | **data** | different samples, the same weights | gradients | once a step |
+# | **pipeline** | different layers | activations at the border of two stages (lab 18) | once a micro-batch |
+# | **expert** | different experts of a layer (lab 19) | tokens, to the rank with their expert | four times a layer and micro-batch |
+#
+# Tensor groups send the most, and nobody can compute while they do, because the next operation needs the result. Here is a
+# model of 70 billion parameters: 80 layers of width 8,192, on 8 × 4 × 2 ranks (tensor, pipeline, data), with 16 micro-batches
+# of 4,096 tokens in a step, everything in 16 bits.
+
+# %%
+sent = sent_by_kind(n_params=70e9, width=8192, n_layers=80, n_tokens=4096, n_micro=16)
+for kind, n_bytes in sent.items():
+    within, between = n_bytes / 400e9, n_bytes / 50e9
+    print(
+        f"{kind:9}{n_bytes / 1e9:8.1f} GB a step and rank: {within:6.2f} s within a node, {between:6.2f} s between nodes"
+    )
+
+# %% [markdown]
+# Within a node, a GPU sends 400 GB/s in this example, and 50 GB/s to another node. At 400 TFLOP/s, a GPU computes for 2.2 s in
+# such a step. Tensor groups inside a node add 0.4 s to that; tensor groups across nodes would add 3 s, more than the computation
+# itself. **So a tensor group never leaves its node**, and pipelines, which send the least, cross from node to node.
+#
+# In code this is only a matter of numbering. Launchers number ranks node by node: ranks 0 to 7 are on the first node. Think of
+# the ranks as a grid in which one dimension runs fastest, like the columns of a tensor in memory. Ranks that differ in the
+# fastest dimension alone are neighbours, and neighbours are on one node.
+
+# %% tags=["figure"]
+labkit.figures.grid_of_ranks()
+
+# %% [markdown]
+# This is the lecture's example: 2 nodes of 8 GPUs, with tensor groups of 2, pipelines of 4 stages, and data groups of 2. Under
+# each rank stand its places in the three dimensions. Tensor runs fastest, then data, then pipeline. Coloured are the ranks
+# to which rank 5 talks: with each of them it shares two of the three places.
+
+# %% [markdown]
+# **Predict:** in this picture there are 8 tensor groups, 8 data groups and 4 pipelines. How many of these 20 groups have ranks
+# on both nodes?
+
+# %% nbgrader={"grade": false, "grade_id": "17-predict-crossing", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("groups on two nodes", None, unit="groups")
+
+# %% [markdown]
+# [[exercise 17-rank-groups]]
+#
+# Write `rank_groups(n_nodes, ranks_per_node, tensor, context, pipeline, expert)`. The last four are sizes of groups. The size of
+# data groups is what is left: all ranks divided by `tensor * context * pipeline`. The grid runs along tensor first, then
+# along context, data and pipeline.
+#
+# Return a dict with seven keys. Each value is a list of all groups of that kind, and a group is a list of ranks in ascending order:
+#
+# - `"tensor"`, `"context"`, `"data"`, `"pipeline"`: ranks that differ in this dimension alone.
+# - `"gradients"`: ranks that hold the same dense weights, over which their gradients are averaged. That is data and context
+#   together: a part of a sequence gives a part of the gradient, as a sample does.
+# - `"expert"`: the ranks over which the experts of a layer are dealt. Take each group of `"gradients"` and cut it into pieces
+#   of `expert` ranks, one after the other.
+# - `"expert_gradients"`: ranks that hold the same experts: those with the same place in their expert groups, out of one group of
+#   `"gradients"`.
+#
+# Raise `ValueError` if the sizes do not divide the number of ranks, if the groups of `"gradients"` cannot be cut into such
+# pieces, or if some tensor group would have ranks on two nodes.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# `torch.arange(n_ranks).reshape(...)` is the grid. Which of its dimensions is the last one?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Move the dimension of a kind to the end and flatten all others: each row is a group. For `"gradients"` reshape the grid so that
+# data and context are one dimension, and for the experts, split this dimension in two.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `grid = torch.arange(n).reshape(pipeline, data, context, tensor)`, and
+# `grid.movedim(dim, -1).reshape(-1, grid.shape[dim]).tolist()` are the groups of a dimension. The experts' grid has the shape
+# `(pipeline, data * context // expert, expert, tensor)`. A tensor group leaves its node if
+# `ranks_per_node % tensor` is not 0.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "17-rank-groups", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def rank_groups(
+    n_nodes: int,
+    ranks_per_node: int,
+    tensor: int,
+    context: int = 1,
+    pipeline: int = 1,
+    expert: int = 1,
+) -> dict[str, list[list[int]]]:
+    """All groups of each kind."""
+    ### BEGIN SOLUTION
+    n_ranks = n_nodes * ranks_per_node
+    if ranks_per_node % tensor:
+        raise ValueError(f"tensor groups of {tensor} do not fit into nodes of {ranks_per_node}")
+    if n_ranks % (tensor * context * pipeline):
+        raise ValueError(f"{n_ranks} ranks are no multiple of {tensor * context * pipeline}")
+    data = n_ranks // (tensor * context * pipeline)
+    if data * context % expert:
+        raise ValueError(f"{data * context} ranks cannot be cut into expert groups of {expert}")
+    ranks = torch.arange(n_ranks)
+
+    def groups(shape: tuple[int, ...], dim: int) -> list[list[int]]:
+        return ranks.reshape(shape).movedim(dim, -1).reshape(-1, shape[dim]).tolist()
+
+    dense = (pipeline, data, context, tensor)
+    merged = (pipeline, data * context, tensor)
+    experts = (pipeline, data * context // expert, expert, tensor)
+    return {
+        "tensor": groups(dense, 3),
+        "context": groups(dense, 2),
+        "data": groups(dense, 1),
+        "pipeline": groups(dense, 0),
+        "gradients": groups(merged, 1),
+        "expert": groups(experts, 2),
+        "expert_gradients": groups(experts, 1),
+    }
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "17-rank-groups-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("17-rank-groups", rank_groups)
+
+# %% [markdown]
+# Your groups of the lecture's example. Each panel is one kind, and ranks of the same colour and letter are one group:
+
+# %% tags=["figure"]
+labkit.figures.rank_grid(rank_groups(2, 8, tensor=2, pipeline=4), 8, ("tensor", "data", "pipeline"))
+
+# %%
+if written(rank_groups):
+    of_lecture = rank_groups(2, 8, tensor=2, pipeline=4)
+    for kind in ("tensor", "data", "pipeline"):
+        crossing = sum(len({rank // 8 for rank in group}) > 1 for group in of_lecture[kind])
+        print(f"{kind:9}{len(of_lecture[kind])} groups, {crossing} on two nodes")
+    guesses.settle(
+        "groups on two nodes",
+        sum(
+            len({rank // 8 for rank in group}) > 1
+            for kind in ("tensor", "data", "pipeline")
+            for group in of_lecture[kind]
+        ),
+    )
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# Four: the pipelines, and nothing else. Two stages of each pipeline are on each node, so the activations of one micro-batch cross
+# once each way. The data groups stay inside a node as well, because data runs faster than pipeline.
+#
+# </details>
+#
+# Now all kinds at once, on 4 nodes: tensor groups of 2, context groups of 2, 2 pipeline stages, and experts dealt over 4 ranks.
+
+# %% tags=["figure"]
+labkit.figures.rank_grid(
+    rank_groups(4, 8, tensor=2, context=2, pipeline=2, expert=4),
+    8,
+    ("tensor", "context", "data", "pipeline", "gradients", "expert"),
+)
+
+# %% [markdown]
+# Look at an expert group: it cuts through data groups and context groups, because what its ranks share is not a sample but a set of
+# experts. And every tensor group is a pair of neighbours in one row.
+#
+# **In practice:** `init_device_mesh("cuda", (4, 2, 2), mesh_dim_names=("pp", "dp", "tp"))` makes this grid, the last dimension
+# running fastest, and `mesh["tp"]` is the tensor group of the calling rank. In Megatron-LM the order is a
+# flag: `--use-tp-pp-dp-mapping` exchanges data and pipeline. The groups are only right if ranks are numbered node by
+# node, as `torchrun` does it.
+
+# %% [markdown]
 # ## Find what no loss curve shows
 
 # %% [markdown]

@@ -56,6 +56,7 @@ from labkit.figures.pipeline import (
 from labkit.figures.profile_trace import device_timeline, kernel_bars
 from labkit.figures.program_steps import program_steps
 from labkit.figures.prompts import adaptation_losses, attention_map
+from labkit.figures.rank_grid import grid_of_ranks, rank_grid
 from labkit.figures.recomputation import backpropagation_memory, segment_tradeoff
 from labkit.figures.rings import ring_over_nodes, ring_plan
 from labkit.figures.roofline import flops_against_time, roofline
@@ -124,6 +125,7 @@ __all__ = [
     "gradient_noise",
     "gradient_ratios",
     "graphs_and_breaks",
+    "grid_of_ranks",
     "held_by_stage",
     "held_through_layers",
     "host_waits",
@@ -166,6 +168,7 @@ __all__ = [
     "prompt_or_prefix",
     "quantization_error",
     "query_walk",
+    "rank_grid",
     "ring_over_nodes",
     "ring_plan",
     "rms_over_scale",

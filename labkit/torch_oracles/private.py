@@ -6,7 +6,8 @@ It gives each of them a name of ours and says what is missing from another PyTor
 from __future__ import annotations
 
 import contextlib
-import importlib
+import pkgutil
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,13 +21,14 @@ _NAMES = {
     "LocalTensorMode": "torch.distributed._local_tensor",
     "LocalTensor": "torch.distributed._local_tensor",
     "get_schedule_ops": "torch.distributed.pipelining._schedule_visualizer",
+    "_get_all_submeshes": "torch.distributed.device_mesh:DeviceMesh",
 }
 
 
 def private(name: str) -> Any:
     """The object of this name. Raises RuntimeError, with the versions that have it, where PyTorch has moved it."""
     try:
-        return getattr(importlib.import_module(_NAMES[name]), name)
+        return getattr(pkgutil.resolve_name(_NAMES[name]), name)
     except (ImportError, AttributeError) as error:
         tried = ", ".join(TRIED)
         where = f"{_NAMES[name]}.{name}"
@@ -51,8 +53,11 @@ def fake_ranks(n: int) -> Iterator[None]:
     """
     if dist.is_initialized():
         raise RuntimeError("this process belongs to a process group already: fake ranks need one that does not")
+    excepthook = sys.excepthook
     dist.init_process_group("fake", store=private("FakeStore")(), rank=0, world_size=n)
     try:
         yield
     finally:
         dist.destroy_process_group()
+        # Of a process that belongs to a group, PyTorch begins each line of a traceback with its rank, for good.
+        sys.excepthook = excepthook
