@@ -135,7 +135,17 @@ LABS = (
         needs=("14",),
         instead=(("14", "`comm.send`, `comm.recv`, `comm.isend` and `comm.irecv` of `labkit.run_ranks`"),),
     ),
-    Lab("19", "Long context and experts", "scale", needs=("13",)),
+    Lab(
+        "19",
+        "Long context and experts",
+        "scale",
+        50,
+        needs=("13", "14"),
+        instead=(
+            ("13", "its text on online softmax"),
+            ("14", "`comm.send`, `comm.recv` and `comm.all_to_all` of `labkit.run_ranks`"),
+        ),
+    ),
     Lab("20", "All of it together", "end"),
 )
 

@@ -14,6 +14,7 @@ from labkit.figures.batches import packed_mask, padding_pictures, padding_player
 from labkit.figures.blank import or_a_note
 from labkit.figures.break_even import break_even_curves
 from labkit.figures.budget import budget_slider, kept_at_budgets
+from labkit.figures.causal_deal import causal_deal
 from labkit.figures.collectives import bytes_by_rank, collective_player, collective_steps
 from labkit.figures.compile_calls import call_strip, versions_by_size
 from labkit.figures.cost_model import Between, between_nodes, between_nodes_bars, cost_map, time_against_size
@@ -105,6 +106,7 @@ __all__ = [
     "bytes_per_parameter",
     "cache_curve",
     "call_strip",
+    "causal_deal",
     "code_maps",
     "code_usage",
     "collective_player",

@@ -1,0 +1,1 @@
+"""Lab 19, long context and experts: hidden cases."""

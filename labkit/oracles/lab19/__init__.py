@@ -1,0 +1,1 @@
+"""Lab 19, long context and experts: what is true."""

@@ -1,0 +1,215 @@
+# %% [markdown]
+# # Lab 19: Long context and experts
+#
+# One million tokens of Llama-3-8B are 131 GB of keys and values: no GPU holds them, so the text is cut into 8 equal parts, one for
+# each rank. The parts are equal, and the work is not. A token attends to itself and to everything before it, so the last rank
+# computes 15 times as much as the first, and the machine waits for 47 % of the time. **How do you cut a triangle into 8 equal
+# pieces?**
+#
+# You will deal out a text so that all ranks have the same work.
+#
+# [[time]]
+#
+# You need to know what ranks and their collectives are (lab 14), and what online softmax is (lab 13).
+
+# %% nbgrader={"grade": false, "grade_id": "19-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+from collections.abc import Sequence
+
+import labkit.figures
+import torch
+from labkit import Predictions, check, progress, written
+from torch import Tensor
+
+guesses = Predictions("19")
+labkit.leave_out_blanks()  # a cell that needs an answer you have not written yet says so
+
+# %% [markdown]
+# Where the figures come from. Llama-3-8B has 32 layers with 8 heads of keys and values, each of 128 numbers in 16 bits:
+
+# %%
+token_bytes = 32 * 2 * 8 * 128 * 2  # layers x (keys, values) x heads x numbers x bytes
+n_tokens, n_ranks = 1_000_000, 8
+block = n_tokens // n_ranks
+pairs = [
+    sum(range(rank * block + 1, (rank + 1) * block + 1)) for rank in range(n_ranks)
+]  # position p sees p + 1 tokens
+
+print(f"a token's keys and values   {token_bytes:,} bytes ({token_bytes / 2**10:.0f} KiB)")
+print(f"a million tokens            {n_tokens * token_bytes / 1e9:.0f} GB")
+print(f"last rank / first rank      {pairs[-1] / pairs[0]:.1f}")
+print(f"the machine waits for       {1 - sum(pairs) / (n_ranks * max(pairs)):.0%} of the time")
+
+# %% [markdown]
+# ## Cut a triangle into equal parts
+#
+# Cutting the *sequence* over ranks is called **context parallelism**. Everything in a transformer but attention works on each
+# token alone, so for a linear layer or a norm it does not matter which rank has which token. Attention with a causal mask is the
+# exception: the query at position $p$ (from 0) meets $p + 1$ keys. A rank's work is the sum of $p + 1$ over its positions, and all
+# ranks together have the lower triangle of an $s \times s$ square.
+#
+# Here is the triangle for 48 tokens in contiguous blocks. Each row is a query, in the colour of its rank:
+
+# %%
+labkit.figures.causal_deal(
+    [list(range(rank * 12, rank * 12 + 12)) for rank in range(4)], "contiguous blocks"
+)
+
+# %% [markdown]
+# **Predict:** 4 ranks in contiguous blocks, as in the picture. How many times as long as a machine with perfectly even work
+# does this one take?
+
+# %% nbgrader={"grade": false, "grade_id": "19-predict-contiguous", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("time of contiguous blocks over even ones", None)
+
+# %%
+block_work = [sum(p + 1 for p in range(rank * 12, rank * 12 + 12)) for rank in range(4)]
+print("pairs by rank:", block_work)
+guesses.settle("time of contiguous blocks over even ones", max(block_work) / (sum(block_work) / 4))
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# 1.74. All ranks wait for the last one. It has 510 of 1,176 pairs, and a quarter of them would be 294. With more ranks the
+# ratio grows towards 2: the last rank's rows are nearly full, and the average row is half full.
+#
+# </details>
+#
+# [[exercise 19-zigzag]]
+#
+# Think of the text as $2n$ chunks for $n$ ranks. An early chunk is cheap and a late one dear, so give each rank one of
+# each.
+#
+# - `zigzag(n_tokens, n_ranks)` returns for each rank a list of the positions that it gets. Every position belongs to exactly one
+#   rank. Where $2n$ divides the length, all ranks have exactly the same work. Elsewhere, in texts of $64\,n$ tokens or more, the
+#   most work of a rank is at most 1.05 times the least. No rank gets more than $2\lceil s/2n \rceil$ positions.
+# - `deal(tokens, n_ranks)` takes `tokens`, (texts, $s+1$): a text and one token more, so that each of the $s$ inputs has a label, the
+#   token behind it. It returns for each rank `(inputs, labels, positions)`, two tensors of (texts, length) and one of
+#   (length,), in the order of the rank's list. Ranks call collectives together, so `length` is the same for all; unused places at
+#   the end have the input 0, the label -100 (which `cross_entropy` ignores) and the position -1.
+# - `undo(parts, n_tokens)` takes for each rank `(values, positions)`, values being (texts, length, width) and positions as
+#   above, of *any* way to deal. It returns the values in the order of the text, (texts, $s$, width).
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Chunk $c$ of $2n$ has work that grows evenly with $c$. Which two chunks have together as much as the first and the last?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Rank $r$ gets the chunks $r$ and $2n-1-r$. If $2n$ does not divide the length, let the sizes of chunks differ by at most one token.
+# Padding all of the missing tokens at the end of the text would take them from one rank, and there each is worth the most.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# Chunk $c$ reaches from position `c * n_tokens // (2 * n_ranks)` to `(c + 1) * n_tokens // (2 * n_ranks)`. In `deal`, start with tensors
+# that hold nothing but padding, and fill the first `len(mine)` places. In `undo`, the places in use are those with
+# `positions >= 0`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "19-zigzag", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def zigzag(n_tokens: int, n_ranks: int) -> list[list[int]]:
+    """For each rank the positions that it gets, with the same work for all under a causal mask."""
+    ### BEGIN SOLUTION
+    n_chunks = 2 * n_ranks
+    cuts = [chunk * n_tokens // n_chunks for chunk in range(n_chunks + 1)]
+    chunks = [list(range(cuts[i], cuts[i + 1])) for i in range(n_chunks)]
+    return [chunks[rank] + chunks[n_chunks - 1 - rank] for rank in range(n_ranks)]
+    ### END SOLUTION
+
+
+def deal(tokens: Tensor, n_ranks: int) -> list[tuple[Tensor, Tensor, Tensor]]:
+    """For each rank (inputs, labels, positions), padded to one length with 0, -100 and -1."""
+    ### BEGIN SOLUTION
+    n_texts, n_tokens = tokens.shape[0], tokens.shape[1] - 1
+    order = zigzag(n_tokens, n_ranks)
+    length = max(len(mine) for mine in order)
+    parts = []
+    for mine in order:
+        at = torch.tensor(mine, dtype=torch.int64)
+        inputs = torch.zeros(n_texts, length, dtype=torch.int64)
+        labels = torch.full((n_texts, length), -100)
+        positions = torch.full((length,), -1)
+        inputs[:, : len(mine)] = tokens[:, at]
+        labels[:, : len(mine)] = tokens[:, at + 1]
+        positions[: len(mine)] = at
+        parts.append((inputs, labels, positions))
+    return parts
+    ### END SOLUTION
+
+
+def undo(parts: Sequence[tuple[Tensor, Tensor]], n_tokens: int) -> Tensor:
+    """The values of all ranks in the order of the text."""
+    ### BEGIN SOLUTION
+    first = parts[0][0]
+    whole = first.new_empty(first.shape[0], n_tokens, *first.shape[2:])
+    for values, positions in parts:
+        used = positions >= 0
+        whole[:, positions[used]] = values[:, used]
+    return whole
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "19-zigzag-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("19-zigzag", zigzag, deal, undo)
+
+# %% [markdown]
+# The same triangle, dealt by your function. What one chunk lacks, its partner has:
+
+# %%
+if written(zigzag):
+    display(labkit.figures.causal_deal(zigzag(48, 4), "your zigzag"))
+    print("tokens   ranks   most work / least, contiguous   yours")
+    for s, n in ((1024, 8), (1025, 8), (4096, 32), (4159, 32)):
+        blocks = [list(range(r * s // n, (r + 1) * s // n)) for r in range(n)]
+        ratios = []
+        for dealt in (blocks, zigzag(s, n)):
+            works = [sum(p + 1 for p in mine) for mine in dealt]
+            ratios.append(max(works) / min(works))
+        print(f"{s:6}{n:8}{ratios[0]:24.1f}{ratios[1]:16.4f}")
+
+# %% [markdown]
+# One token more than $2n$ divides, and the work is no longer exactly even; it stays within a few percent. A training run avoids
+# even that: it pads its texts to a multiple of $2n$.
+#
+# **In practice** Megatron-LM cuts a sequence in this way wherever `--context-parallel-size` is above 1; PyTorch does it in
+# `torch.distributed.tensor.experimental.context_parallel`, which shards the buffers that you name (inputs, labels and
+# positions) all alike.
+
+# %% [markdown]
+# ## What you measured
+#
+# And this is how well you guessed:
+
+# %%
+guesses.score()
+
+# %%
+progress("19", globals())
+
+# %% [markdown]
+# This cell adds what you measured to your feature table, which collects one row from every lab. It is never graded.
+
+# %% tags=["figure"]
+labkit.feature_row(
+    "19",
+    "zigzag instead of blocks, 8 ranks",
+    speed=lambda: (
+        f"{15 / 8 / (max(sum(p + 1 for p in mine) for mine in zigzag(4096, 8)) * 8 / (4096 * 4097 / 2)):.2f} x as fast"
+    ),
+    memory=lambda: f"1/{len(zigzag(4096, 8))} of the tokens on each rank",
+)
+
+# %% [markdown]
+# ## Where to read on
+#
+# - Hao Liu, Matei Zaharia and Pieter Abbeel, *Ring Attention with Blockwise Transformers for Near-Infinite Context* (ICLR 2024).
+# - William Brandon and others, *Striped Attention: Faster Ring Attention for Causal Transformers* (2023): round robin in place of zigzag.
+# - Aaron Grattafiori and others, *The Llama 3 Herd of Models* (2024), section 3.3.2: context parallelism with $2n$ chunks.
+#
+# **Sources.** The texts above. Sizes of Llama-3-8B: its published configuration. Megatron-LM's and PyTorch's documentation of context
+# parallelism.

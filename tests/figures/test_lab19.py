@@ -1,0 +1,21 @@
+"""Lab 19's figures show whose a pair of query and key is, and how much each rank has to do."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labkit import figures
+
+
+def test_each_row_of_the_triangle_is_its_ranks_and_the_rest_nobodys() -> None:
+    figure = figures.causal_deal([[0, 3], [1, 2]], "dealt")
+    owner = np.asarray(figure.axes[0].images[0].get_array())
+    assert owner.tolist() == [[0, -1, -1, -1], [1, 1, -1, -1], [1, 1, 1, -1], [0, 0, 0, 0]]
+
+
+def test_a_bar_is_the_number_of_pairs() -> None:
+    figure = figures.causal_deal([[0, 1], [2, 3]], "blocks")
+    bars = figure.axes[1].patches
+    assert [bar.get_width() for bar in bars] == [3, 7]
+    assert "Pairs by rank: 3, 7." in figure.alt
+    assert figure.axes[1].lines[0].get_xdata()[0] == 5
