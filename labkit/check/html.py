@@ -15,7 +15,7 @@ from labkit.units import of_limit
 
 # The theme's own signal colours, so that they can be told apart on dark ground too.
 _PASSED = "var(--jp-success-color1,#2e7d32)"
-_PARTIAL = "var(--jp-warn-color1,#b26a00)"
+_PARTIAL = "var(--jp-warn-color0,#b26a00)"
 _QUIET = "var(--jp-ui-font-color2,#5f6b7a)"
 _FAILED = "var(--jp-error-color1,#c62828)"
 _COLOURS = {"passed": _PASSED, "partial": _PARTIAL, "unanswered": _QUIET, "infrastructure": _QUIET}
@@ -26,7 +26,7 @@ _BOX = (
     "border:1px solid var(--jp-border-color2,#d0d4da);border-left:4px solid {colour};border-radius:4px;"
     "padding:8px 14px;margin:4px 0;max-width:780px;box-sizing:border-box;"
     "font-family:var(--jp-ui-font-family,system-ui,sans-serif);font-size:13px;line-height:1.5;"
-    "background:linear-gradient(rgba({tint},0.07),rgba({tint},0.07)),var(--jp-layout-color1,#fff);"
+    "background:linear-gradient(rgba({tint},0.05),rgba({tint},0.05)),var(--jp-layout-color1,#fff);"
     "color:var(--jp-ui-font-color1,#222)"
 )
 _HEAD = "display:flex;align-items:baseline;gap:8px;font-weight:600"

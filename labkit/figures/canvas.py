@@ -1,4 +1,6 @@
-"""An empty figure in the course's style, which a notebook shows without pyplot.
+"""An empty figure in the course's style, which a notebook shows without pyplot, on a white card of its own.
+
+The card makes it readable on a dark page too, where every colour that a figure uses would otherwise need a second one.
 
 pyplot keeps every figure alive and shows it a second time at the end of the cell, so the figures do not use it.
 """
@@ -7,10 +9,15 @@ from __future__ import annotations
 
 import io
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.image import imread, imsave
 
 DPI = 100
+MARGIN, RADIUS = 10, 8
+"""Of the card around a figure, in CSS pixels: nobody sees it on a white page, and on a dark one nothing sticks to the
+edge."""
 YOURS, OTHER, TRUTH, SHADE = "#1565c0", "#c62828", "#5f6b7a", "#eceff1"
 """Colours by role: the student's result, what it is compared with, the exact value, a region."""
 
@@ -24,11 +31,25 @@ class LabFigure(Figure):
     alt = ""
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int | str]]:
-        buffer = io.BytesIO()
-        self.savefig(buffer, format="png", dpi=2 * DPI)
-        width_in, height_in = self.get_size_inches()
-        size: dict[str, int | str] = {"width": int(width_in * DPI), "height": int(height_in * DPI)}
+        drawn = io.BytesIO()
+        self.savefig(drawn, format="png", dpi=2 * DPI, pil_kwargs={"compress_level": 0})
+        drawn.seek(0)
+        card, buffer = on_a_card(imread(drawn)), io.BytesIO()
+        imsave(buffer, card, format="png")
+        height, width = (pixels // 2 for pixels in card.shape[:2])
+        size: dict[str, int | str] = {"width": width, "height": height}
         return buffer.getvalue(), {**size, **({"alt": self.alt} if self.alt else {})}
+
+
+def on_a_card(drawn: np.ndarray) -> np.ndarray:
+    """The picture, (height, width, 4) with twice the pixels and from 0 to 1, with a white margin and round corners."""
+    margin, radius = 2 * MARGIN, 2 * RADIUS
+    card = np.pad(drawn, ((margin, margin), (margin, margin), (0, 0)), constant_values=1.0)
+    from_centre = radius - 0.5 - np.arange(radius)
+    corner = (radius + 0.5 - np.hypot(from_centre[:, None], from_centre)).clip(0, 1)
+    for rows, corner_rows in ((slice(radius), corner), (slice(-radius, None), corner[::-1])):
+        card[rows, :radius, 3], card[rows, -radius:, 3] = corner_rows, corner_rows[:, ::-1]
+    return card
 
 
 def new_figure(width_in: float = 7.0, height_in: float = 3.6) -> tuple[LabFigure, Axes]:

@@ -52,4 +52,4 @@ def test_few_threads_with_wide_loads_lie_above_the_line(solved) -> None:
 
 def test_a_figure_says_what_it_shows_to_those_who_cannot_see_it(solved) -> None:
     data, more = figures.wave_chart(solved["waves"], 4, H100, 1100)._repr_png_()
-    assert data and "the last wave has 44" in more["alt"] and more["width"] == 840
+    assert data and "the last wave has 44" in more["alt"] and more["width"] == 860

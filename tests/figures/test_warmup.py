@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
+
 import torch
+from PIL import Image
 
 from labkit.figures import rms_over_scale
+from labkit.figures.canvas import MARGIN, RADIUS
 
 
 def right(x: torch.Tensor, dim: int) -> torch.Tensor:
@@ -30,4 +34,10 @@ def test_a_naive_answer_coincides_with_the_naive_line() -> None:
 def test_a_notebook_gets_a_picture_without_pyplot() -> None:
     data, size = rms_over_scale(right)._repr_png_()
     assert data.startswith(b"\x89PNG")
-    assert size == {"width": 700, "height": 360}
+    assert size == {"width": 700 + 2 * MARGIN, "height": 360 + 2 * MARGIN}
+    card = Image.open(io.BytesIO(data))
+    assert card.size == (2 * size["width"], 2 * size["height"])
+    edge = card.height - 1
+    # Round corners, and white up to the edge between them.
+    assert [card.getpixel((x, y))[3] for x in (0, card.width - 1) for y in (0, edge)] == [0, 0, 0, 0]
+    assert {card.getpixel((2 * RADIUS, y)) for y in (0, 2 * MARGIN - 1, edge)} == {(255, 255, 255, 255)}
