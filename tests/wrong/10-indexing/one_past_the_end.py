@@ -1,9 +1,0 @@
-# hint: compares its row with rows and its column with cols
-adjust = r"""
-__global__ void adjust(float* image, const float* gain, const float* bias, int rows, int cols) {
-  int c = blockIdx.x * blockDim.x + threadIdx.x;
-  int r = blockIdx.y * blockDim.y + threadIdx.y;
-  if (r > rows || c > cols) return;
-  image[r * cols + c] = gain[r] * image[r * cols + c] + bias[c];
-}
-"""

@@ -1,9 +1,0 @@
-# hint: lies at image[r * cols + c]
-adjust = r"""
-__global__ void adjust(float* image, const float* gain, const float* bias, int rows, int cols) {
-  int c = blockIdx.x * blockDim.x + threadIdx.x;
-  int r = blockIdx.y * blockDim.y + threadIdx.y;
-  if (r >= rows || c >= cols) return;
-  image[r * rows + c] = gain[r] * image[r * rows + c] + bias[c];
-}
-"""
