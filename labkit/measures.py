@@ -6,8 +6,9 @@ messages. It is added up here and nowhere else. What a witness does is the grade
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 RANKS = "ranks"
@@ -22,6 +23,9 @@ own, under the measure's name and the moment's (`at_moment`)."""
 
 FULL_SIZE = "full_size"
 """The meter of what an answer would launch at `Exercise.full_size`. No driver opens it: nothing is run there."""
+
+MOST_NAMES, MOST_TEXTS, MOST_LETTERS = 64, 200, 200
+"""What is kept of what figures consist of: so many figures, texts of each, and characters of a text."""
 
 Witness = Literal["outside", "probe", "replay", "text", "router", "store", "inside"]
 """What bears a measure out when an answer is graded, beside the process that the student's code runs in.
@@ -167,6 +171,28 @@ def add_moment(measured: dict[str, float], name: str, label: str, value: float) 
     """The same of a named moment: however often a run comes by it, the worst counts."""
     key = at_moment(name, label)
     measured[key] = combined(name, (measured[key], value)) if key in measured else value
+
+
+def is_measured(key: str) -> bool:
+    """Whether a figure of a measure in the table can be called so."""
+    return key.partition(", ")[0] in MEASURES
+
+
+def in_short(held: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """What figures consist of, by their names, cut to what an observation keeps of it."""
+    known = ((name, texts) for name, texts in held.items() if is_measured(name))
+    return {name: [text[:MOST_LETTERS] for text in texts[:MOST_TEXTS]] for name, texts in islice(known, MOST_NAMES)}
+
+
+def held_of_ranks(found: Sequence[tuple[Mapping[str, float], Mapping[str, Sequence[str]]]]) -> dict[str, Sequence[str]]:
+    """Of what each rank measured and held, that of the rank with the worst figure; the first of several such."""
+    worst = of_ranks(measured for measured, _ in found)
+    held: dict[str, Sequence[str]] = {}
+    for measured, own in found:
+        for name, texts in own.items():
+            if name not in held and measured.get(name) == worst.get(name):
+                held[name] = texts
+    return held
 
 
 def of_ranks(measured: Iterable[Mapping[str, float]]) -> dict[str, float]:

@@ -24,7 +24,7 @@ from labkit.devices import device, seed_all
 from labkit.forbidden_calls import forbidden_call
 from labkit.forbids import refusal
 from labkit.limits import OverLimit, time_limit
-from labkit.measures import of_ranks
+from labkit.measures import held_of_ranks, in_short, of_ranks
 from labkit.meters.full_size import full_size_figures, without_data
 from labkit.meters.launches import KernelLaunch
 from labkit.ranks import Comm, CommError, RankFailed, simulate
@@ -129,7 +129,7 @@ def observe(
         got,
         back,
         stage.measured,
-        held=stage.held,
+        held=in_short(stage.held),
         books=books and books.record(),
         moments=tuple(stage.moments),
     )
@@ -200,7 +200,7 @@ def observe_rank(
             return Observation(case, part, measured=stage.measured, trouble=trouble_of(error))
         except BaseException as error:
             return Observation(case, part, measured=stage.measured, trouble=trouble_of(RankFailed(comm.rank, error)))
-    return Observation(case, part, got, back, stage.measured, held=stage.held)
+    return Observation(case, part, got, back, stage.measured, held=in_short(stage.held))
 
 
 def observe_job(
@@ -214,7 +214,7 @@ def observe_job(
                 got, back = _drive_one(exercise, answers, case, part, own, lend=False)
         except BaseException as error:
             return Observation(case, part, measured=own.measured, trouble=trouble_of(error))
-    return Observation(case, part, got, back, own.measured, held=own.held)
+    return Observation(case, part, got, back, own.measured, held=in_short(own.held))
 
 
 @contextlib.contextmanager
@@ -247,8 +247,8 @@ def _drive_one(
 def _drive_ranks(
     exercise: Exercise, answers: SimpleNamespace, case: Case, tree: Tree, stage: Stage, lend: bool
 ) -> tuple[Tree, Tree]:
-    """The same of every rank. What was measured is the largest figure of any rank, and the traffic; what was held is
-    that of the rank that held the most.
+    """The same of every rank. What was measured is the worst figure of any rank, and the traffic; what was held is
+    that of the same rank.
     """
     run = exercise.run
 
@@ -260,9 +260,7 @@ def _drive_ranks(
     stage.measured.update(of_ranks([stage.measured, *(own.measured for _, _, own in results)]))
     stage.measured.update(figures(traffic))
     stage.moments.extend(traffic.moments)
-    stages = [own for _, _, own in results]
-    for name in {name for own in stages for name in own.held}:
-        stage.held[name] = max(stages, key=lambda own: own.measured.get(name, -1)).held[name]
+    stage.held.update(held_of_ranks([(own.measured, own.held) for _, _, own in results]))
     return {"ranks": [got for got, _, _ in results]}, {"ranks": [back for _, back, _ in results]}
 
 
@@ -285,6 +283,7 @@ def _drive_jobs(
                     raise
             results.append((None, None) if books.is_killed else result)
     stage.measured.update(of_ranks(own.measured for own in stages) | books.figures())
+    stage.held.update(held_of_ranks([(own.measured, own.held) for own in stages]))
     return {"jobs": [got for got, _ in results]}, {"jobs": [back for _, back in results]}
 
 

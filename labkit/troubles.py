@@ -6,6 +6,8 @@ It says what happened. What a mark or a hint makes of it is decided elsewhere.
 from __future__ import annotations
 
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from labkit.limits import OverLimit
 from labkit.ranks import CommError, RankFailed
@@ -15,11 +17,33 @@ from labkit.students_code import is_students, line_of
 from labkit.tree import without_addresses
 
 
+class FailedOn(Exception):
+    """An error of the answer in one of the many calls that a driver makes in a case: `FailedOn("classify(trace)")`.
+
+    what: the call, in the student's words. `__cause__` is the error.
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+
+@contextmanager
+def naming(what: str) -> Iterator[None]:
+    """An error of this block is told together with what it was about."""
+    try:
+        yield
+    except Exception as error:
+        raise FailedOn(what) from error
+
+
 def trouble_of(error: BaseException) -> Trouble:
     """What a student is told of this error. Blank answers, limits and another rank's end have kinds of their own."""
-    rank = ""
+    about = ""
     if isinstance(error, RankFailed):
-        rank, error = f"rank {error.rank}: ", error.__cause__
+        about, error = f"rank {error.rank}: ", error.__cause__
+    if isinstance(error, FailedOn):
+        about, error = f"{about}{error.what}: ", error.__cause__
     error = _over_limit(error) or error
     where = _line_of_its_own(error) or _students_line(error)
     try:
@@ -37,7 +61,7 @@ def trouble_of(error: BaseException) -> Trouble:
     if isinstance(error, MemoryError) or "can't allocate memory" in text:
         return Trouble("memory", "it ran out of memory", where)
     name, line = type(error).__name__, without_addresses(text.strip().split("\n")[0][:300])
-    return Trouble("raised", rank + (f"{name}: {line}" if line else name), where)
+    return Trouble("raised", about + (f"{name}: {line}" if line else name), where)
 
 
 def _over_limit(error: BaseException) -> OverLimit | None:

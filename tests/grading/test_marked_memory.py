@@ -81,6 +81,7 @@ def test_what_is_kept_by_its_own_word_is_over_budget(server) -> None:
     assert found.outcome == "failed"
     rows = dict(found.public.rows)
     assert rows["problem"] == "over budget: held bytes, between layers", as_text(found.public)
+    assert "float32" in rows["held"], as_text(found.public)
     assert found.public.hint == "Free what was gathered."
 
 

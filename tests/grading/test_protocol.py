@@ -32,6 +32,7 @@ FRAMES: list[Frame] = [
     ),
     job.Observed({"out": X}, {"peak_bytes": 64.0}, None),
     job.Observed(None, {}, Trouble("raised", "ValueError: no", "line 3"), {"x": X}, {"entries": []}),
+    job.Observed({"out": X}, {"peak_bytes": 64.0}, None, held={"peak_bytes": ["24 B: 6 float32", "y = x + 1"]}),
     *(job.Probe("ops", 37), job.Probed({"flops": 74.0}), job.Done(), job.ExerciseOver("SIGSEGV"), job.JobOver()),
     *(ranks.Send(1, PACKED), ranks.Receive(0), ranks.Compute(0.25), ranks.WaitSent(1, 0), ranks.Barrier()),
     ranks.WaitReceived(0, 0, {"shape": [2], "dtype": "float32"}),
@@ -126,6 +127,11 @@ def test_a_step_comes_back_from_its_tree(step: steps.Step) -> None:
         ("observed", {"got": 1, "measured": {}}, '"observed" without all its parts'),
         ("observed", {"got": 1, "measured": 3, "trouble": None}, '"observed" whose parts make no sense'),
         ("observed", {"got": 1, "measured": {}, "trouble": 3}, '"observed" whose parts make no sense'),
+        (
+            "observed",
+            {"got": 1, "measured": {}, "trouble": None, "held": ["x"]},
+            '"observed" whose parts make no sense',
+        ),
         ("exercise over", {}, '"exercise over" without all its parts'),
     ],
 )
@@ -147,6 +153,19 @@ def test_what_a_worker_claims_is_cut_and_cleaned(ends) -> None:
     assert observed.trouble == Trouble("k" * 20, "t" * 400, "w" * 200)
     left.send("cell", {"ok": 1, "error": "e" * 999, "printed": "\ud800" * 2, "value": "v" * 999}, soon())
     assert right.expect(job.CellEnded, soon()) == job.CellEnded(False, "e" * 400, "??", "v" * 100)
+
+
+def test_what_figures_are_said_to_consist_of_is_cut_and_cleaned(ends) -> None:
+    left, right = ends
+    held = {
+        "peak_bytes": ["h" * 999, "\ud800", X, 3] * 99,
+        "no measure": ["x"],
+        **{f"frames, {n}": [] for n in range(99)},
+    }
+    left.send("observed", {"got": None, "measured": {}, "trouble": None, "held": held}, soon())
+    observed = right.expect(job.Observed, soon())
+    assert observed.held["peak_bytes"] == ["h" * 200, "?", "<Tensor>", "3"] * 50
+    assert "no measure" not in observed.held and len(observed.held) == 64
 
 
 def test_what_is_no_text_is_not_written_out(ends) -> None:

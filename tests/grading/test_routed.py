@@ -60,7 +60,9 @@ def routed(server: Sandbox, source: str, *cases: Ranks) -> list[Observation]:
 
 def differences(one: Observation, other: Observation) -> list[str]:
     parts = [name for name in ("tree", "got", "back") if not same(getattr(one, name), getattr(other, name))]
-    return parts + [name for name in ("measured", "trouble", "moments") if getattr(one, name) != getattr(other, name)]
+    return parts + [
+        name for name in ("measured", "held", "trouble", "moments") if getattr(one, name) != getattr(other, name)
+    ]
 
 
 HONEST = {

@@ -94,7 +94,9 @@ def kept(server: Sandbox, source: str, *cases: Files) -> list[Observation]:
 
 def differences(one: Observation, other: Observation) -> list[str]:
     parts = [name for name in ("tree", "got", "back") if not same(getattr(one, name), getattr(other, name))]
-    return parts + [name for name in ("measured", "trouble", "books") if getattr(one, name) != getattr(other, name)]
+    return parts + [
+        name for name in ("measured", "held", "trouble", "books") if getattr(one, name) != getattr(other, name)
+    ]
 
 
 @pytest.fixture(scope="module")

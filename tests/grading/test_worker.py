@@ -17,7 +17,10 @@ from grading.supervisor.attempts import run_steps
 from grading.supervisor.limits import CellLimits
 from grading.worker.protocol.control import JobEnded
 from grading.worker.protocol.steps import RunCode, ServeExercise, Step
+from labkit import exercises
+from labkit.check.api import examine
 from labkit.forking import FORKED_FROM
+from labkit.oracles import oracle_of
 
 GOOD = "def double(x):\n    return x * 2"
 SWALLOWS = "\n    while True:\n        try:\n            while True: pass\n        except BaseException: pass"
@@ -341,6 +344,22 @@ def test_a_budget_is_judged_on_what_was_measured(sandbox) -> None:
     assert graded(sandbox, code("99-measured", small), step).exercises["99-measured"].outcome == "passed"
     found = graded(sandbox, code("99-measured", large), step).exercises["99-measured"]
     assert found.outcome == "failed" and found.public.hint == "A copy of everything is too much."
+
+
+def test_a_hint_sees_what_a_run_held_as_in_the_notebook(sandbox) -> None:
+    double = "def measured(x):\n    copies = x.double().repeat(100)\n    return x.sum()"
+    found = graded(sandbox, code("99-measured", double), exercise("99-measured")).exercises["99-measured"].public
+    verdict = examine(exercises.find("99-measured"), oracle_of("99-measured"), _defined(double), [double])
+    assert found.hint == verdict.hint == "The copy is in float64, too."
+    for rows in (found.rows, verdict.rows):
+        (held, *_) = (text for label, text in rows if label == "held")
+        assert held.startswith("781.2 KiB: 100000 float64"), held
+
+
+def _defined(source: str) -> dict[str, object]:
+    namespace: dict[str, object] = {}
+    exec(source, namespace)
+    return namespace
 
 
 RING = """

@@ -16,6 +16,8 @@ from labkit.measures import (
     STORE,
     add_to,
     combined,
+    held_of_ranks,
+    in_short,
     measure_of,
     of_ranks,
     without_moments,
@@ -106,3 +108,21 @@ def test_figures_are_combined_as_the_table_says(name: str, together: float) -> N
 def test_of_ranks_the_worst_counts() -> None:
     ranks = [{"flops": 3, "sector_efficiency": 0.5}, {"flops": 2, "sector_efficiency": 0.25, "of its own": 1}, {}]
     assert of_ranks(ranks) == {"flops": 3, "sector_efficiency": 0.25, "of its own": 1}
+
+
+def test_of_ranks_what_the_worst_holds_is_named() -> None:
+    few, many = ({"flops": 2, "sector_efficiency": 0.5}, {"flops": 3, "sector_efficiency": 0.75})
+    held = held_of_ranks(
+        [
+            (few, {"flops": ["few"], "sector_efficiency": ["half"], "races": ["its own"]}),
+            (many, {"flops": ["many"], "sector_efficiency": ["three quarters"]}),
+            (many, {"flops": ["as many"]}),
+        ]
+    )
+    assert held == {"flops": ["many"], "sector_efficiency": ["half"], "races": ["its own"]}
+
+
+def test_what_figures_consist_of_is_kept_in_short() -> None:
+    kept = in_short({"flops": [f"{n}" * 300 for n in range(500)], "held_bytes, freed": ["x"], "no measure": ["y"]})
+    assert kept.keys() == {"flops", "held_bytes, freed"}
+    assert len(kept["flops"]) == 200 and kept["flops"][1] == "1" * 200

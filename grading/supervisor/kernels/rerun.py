@@ -142,7 +142,7 @@ def _repeated(
             lost.update(dict.fromkeys(repeated.lost))
             measured = {**run.measured, **repeated.measured}
             got, back = _with_leaves(run.got, repeated.outputs), _with_leaves(tree, repeated.inputs)
-            done.append(Observation(run.case, tree, got, back, measured))
+            done.append(Observation(run.case, tree, got, back, measured, held=run.held))
     except TimeoutError:
         problem = f"its kernels did not finish within {limit_s:g} s when they were run again"
         return Rerun(tuple(done), "limit", problem, "Look for a loop in a kernel that hardly ends.", tuple(lost))

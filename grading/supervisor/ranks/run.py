@@ -25,7 +25,7 @@ from grading.worker.protocol.steps import Step
 from grading.worker.protocol.trees import case_to_tree, clean
 from grading.worker.wire.frames import Closed
 from grading.worker.wire.typed import WireError
-from labkit.measures import at_moment, of_ranks, without_moments
+from labkit.measures import at_moment, held_of_ranks, of_ranks, without_moments
 from labkit.observe import n_ranks
 from labkit.ranks import Cluster
 from labkit.ranks.traffic import figures
@@ -204,7 +204,15 @@ def _observation(inputs: CaseInputs, router: Router, frames: Sequence[Observed])
     measured = of_ranks(without_moments(frame.measured) for frame in frames) | figures(traffic)
     got = [frame.got for frame in frames]
     back = [frame.back_of(part_of(inputs.tree, rank), inputs.bounds_memory) for rank, frame in enumerate(frames)]
-    return Observation(inputs.case, inputs.tree, {"ranks": got}, {"ranks": back}, measured, moments=traffic.moments)
+    return Observation(
+        inputs.case,
+        inputs.tree,
+        {"ranks": got},
+        {"ranks": back},
+        measured,
+        held=held_of_ranks([(frame.measured, frame.held) for frame in frames]),
+        moments=traffic.moments,
+    )
 
 
 def _words(error: Exception) -> str:

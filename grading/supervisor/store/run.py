@@ -20,7 +20,7 @@ from grading.worker.protocol.job import Observed, RunCase
 from grading.worker.protocol.steps import Step
 from grading.worker.protocol.trees import case_to_tree, clean
 from grading.worker.wire.frames import Closed
-from labkit.measures import of_ranks
+from labkit.measures import held_of_ranks, of_ranks
 from labkit.spec import Exercise, Observation, Trouble
 from labkit.store import StoreFull, books_of, part_of_job
 
@@ -82,11 +82,13 @@ class _Jobs:
             if frame is not None and frame.trouble:
                 return inputs.without_run(frame.trouble)
             frames.append(frame)
-        measured = of_ranks(frame.measured for frame in frames if frame) | books.figures()
+        ended = [frame for frame in frames if frame]
+        measured = of_ranks(frame.measured for frame in ended) | books.figures()
+        held = held_of_ranks([(frame.measured, frame.held) for frame in ended])
         got = [frame and frame.got for frame in frames]
         back = [frame and frame.back_of(part, lent=False) for frame in frames]
         record = books.record()
-        return Observation(inputs.case, inputs.tree, {"jobs": got}, {"jobs": back}, measured, books=record)
+        return Observation(inputs.case, inputs.tree, {"jobs": got}, {"jobs": back}, measured, held=held, books=record)
 
     def _job(self, case: RunCase, port: StorePort) -> Observed | None:
         """What came of one job, None where it was killed. Raises _Stop, InfrastructureFault."""

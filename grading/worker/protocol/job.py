@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 from grading.worker.protocol.steps import Step, step_from_tree, step_to_tree
-from grading.worker.protocol.trees import clean, clean_or_none, figures_from_tree, trouble_from_tree, trouble_to_tree
+from grading.worker.protocol.trees import (
+    clean,
+    clean_or_none,
+    figures_from_tree,
+    held_from_tree,
+    trouble_from_tree,
+    trouble_to_tree,
+)
 from grading.worker.wire.typed import Frame
 from labkit.spec import Case, Observation, Tree, Trouble
 from labkit.tree import same
@@ -113,7 +120,8 @@ class Observed(Frame):
     """What came of a case: `Observed({"out": torch.ones(4)}, {"peak_bytes": 64.0}, None)`.
 
     got: what the driver returned. measured: figures of meters, all of them claims. back: the inputs afterwards, None
-    where they were not changed. launch_log: of an exercise of kernels, what it launched.
+    where they were not changed. launch_log: of an exercise of kernels, what it launched. held: what figures consist of,
+    in words: claims, which choose among hints.
     """
 
     kind: ClassVar[str] = "observed"
@@ -122,20 +130,24 @@ class Observed(Frame):
     trouble: Trouble | None
     back: Tree = None
     launch_log: Tree = None
+    held: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def to_parts(self) -> dict[str, Tree]:
-        return {**super().to_parts(), "measured": dict(self.measured), "trouble": trouble_to_tree(self.trouble)}
+        held = {name: list(texts) for name, texts in self.held.items()}
+        trouble = trouble_to_tree(self.trouble)
+        return {**super().to_parts(), "measured": dict(self.measured), "trouble": trouble, "held": held}
 
     @classmethod
     def from_parts(cls, parts: Mapping[str, Tree]) -> Self:
         figures, trouble = figures_from_tree(parts["measured"]), trouble_from_tree(parts["trouble"])
-        return cls(parts["got"], figures, trouble, parts.get("back"), parts.get("launch_log"))
+        held = held_from_tree(parts.get("held", {}))
+        return cls(parts["got"], figures, trouble, parts.get("back"), parts.get("launch_log"), held)
 
     @classmethod
     def of(cls, run: Observation, launch_log: Tree = None) -> Self:
         """What to send of a run. Inputs that are as they came need not go back: saying so is worth as much."""
         back = None if same(run.tree, run.back) else run.back
-        return cls(run.got, run.measured, run.trouble, back, launch_log)
+        return cls(run.got, run.measured, run.trouble, back, launch_log, run.held)
 
     def back_of(self, sent: Tree, lent: bool) -> Tree:
         """The inputs afterwards, for those that were sent: what was lent is not looked at, so nothing is said of it."""
@@ -143,7 +155,8 @@ class Observed(Frame):
 
     def as_observation(self, case: Case, sent: Tree, lent: bool) -> Observation:
         """The run that this is said to be."""
-        return Observation(case, sent, self.got, self.back_of(sent, lent), self.measured, self.trouble)
+        back = self.back_of(sent, lent)
+        return Observation(case, sent, self.got, back, self.measured, self.trouble, held=self.held)
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
+from labkit.measures import MOST_LETTERS, MOST_TEXTS, in_short
 from labkit.spec import Case, Tree, Trouble
 
 
@@ -41,6 +42,15 @@ def figures_from_tree(tree: Tree) -> dict[str, float]:
         for name, value in tree.items()
         if type(value) in (int, float) and math.isfinite(value) and value >= 0
     }
+
+
+def held_from_tree(tree: Tree) -> dict[str, Sequence[str]]:
+    """What figures consist of, as a worker names it, cut and cleaned. Raises whatever where it is no dict of lists."""
+    cleaned = {
+        clean(name, MOST_LETTERS): [clean(text, MOST_LETTERS) for text in texts[:MOST_TEXTS]]
+        for name, texts in tree.items()
+    }
+    return in_short(cleaned)
 
 
 def clean(text: object, limit: int) -> str:

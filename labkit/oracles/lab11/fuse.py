@@ -45,26 +45,26 @@ def _is(run: CaseRun[Chain], wrong: torch.Tensor) -> bool:
 
 def broken(*parts: str) -> Callable[[CaseRun], bool]:
     """Whether the graph was broken, and the reason or the line holds one of these; without parts: for any reason."""
-    return lambda run: any(part in text for text in run.got["breaks"] for part in parts or ("",))
+    return lambda run: any(part in text for text in run.held["graph_breaks"] for part in parts or ("",))
 
 
 def calls(*operations: str) -> Callable[[CaseRun], bool]:
     """Whether a kernel begins with one of these operations."""
-    return lambda run: any(text.partition(":")[0].split(" + ")[0] in operations for text in run.got["kernels"])
+    return lambda run: any(text.partition(":")[0].split(" + ")[0] in operations for text in run.held["kernel_bytes"])
 
 
 def mentions(*operations: str) -> Callable[[CaseRun], bool]:
     """Whether one of several kernels computes one of these operations."""
     return lambda run: (
-        len(run.got["kernels"]) > 1
-        and any(set(text.partition(":")[0].split(" + ")) & set(operations) for text in run.got["kernels"])
+        len(run.held["kernel_bytes"]) > 1
+        and any(set(text.partition(":")[0].split(" + ")) & set(operations) for text in run.held["kernel_bytes"])
     )
 
 
 def fact(run: CaseRun[Chain]) -> str | None:
     if right_values(run) is not None:
         return None
-    kernels = "; ".join(run.got["kernels"][:4])
+    kernels = "; ".join(run.held["kernel_bytes"][:4])
     return f"the kernels are: {kernels}. The ideal is one that moves {run.case.ideal_bytes:,} bytes"
 
 

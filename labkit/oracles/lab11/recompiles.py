@@ -25,13 +25,7 @@ def eagerly(run: CaseRun[Serving]) -> Tree:
         results = [
             model(batch, temperature) for batch, (_, temperature) in zip(run.tree["batches"], case.calls(), strict=True)
         ]
-    # The guards are for the hints: the budgets judge how many there may be.
-    return {
-        "results": results,
-        "n_calls": len(case.sizes),
-        "rows": list(case.sizes),
-        "guards": run.got["guards"],
-    }
+    return {"results": results, "n_calls": len(case.sizes), "rows": list(case.sizes)}
 
 
 def frames(run: CaseRun[Serving]) -> float:
@@ -40,11 +34,16 @@ def frames(run: CaseRun[Serving]) -> float:
     return len(sizes & {0, 1}) + bool(sizes - {0, 1})
 
 
+def _guards(run: CaseRun[Serving]) -> list[str]:
+    """The guards that failed, without the names of their functions."""
+    return [text.partition(": ")[2] for text in run.held["frames"]]
+
+
 def _failed(part: str) -> Callable[[CaseRun[Serving]], object]:
     """Whether a guard with this text failed, where it came to too many frames or to eager calls."""
 
     def when(run: CaseRun[Serving]) -> object:
-        return CANNOT_TELL if run.case.runaway else _too_many(run) and any(part in guard for guard in run.got["guards"])
+        return CANNOT_TELL if run.case.runaway else _too_many(run) and any(part in guard for guard in _guards(run))
 
     return when
 
@@ -64,13 +63,13 @@ def sizes_are_guarded(run: CaseRun[Serving]) -> object:
         return CANNOT_TELL
     if n_sizes < 2 or not _is_whole(run):
         return False
-    return any("size mismatch" in guard for guard in run.got["guards"])
+    return any("size mismatch" in guard for guard in _guards(run))
 
 
 def temperature_is_guarded(run: CaseRun[Serving]) -> object:
     if run.case.runaway:
         return CANNOT_TELL
-    return _too_many(run) and any(guard.startswith("temperature ==") for guard in run.got["guards"])
+    return _too_many(run) and any(guard.startswith("temperature ==") for guard in _guards(run))
 
 
 def silent(run: CaseRun[Serving]) -> object:

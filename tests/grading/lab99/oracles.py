@@ -21,6 +21,7 @@ MEASURED = Oracle(
     id="99-measured",
     expect=lambda run: {"out": run.tree["x"].sum()},
     budgets=(Budget("peak_bytes", 20_000, "A copy of everything is too much."),),
+    diagnose=(Hint(lambda run: "float64" in run.held["peak_bytes"][0], "The copy is in float64, too."),),
 )
 ALL_REDUCE = Oracle(
     id="99-all-reduce",
