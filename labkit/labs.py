@@ -85,8 +85,8 @@ LABS = (
     Lab("07", "Data loading", "bridge", 205, 195),
     Lab("08", "Parameter-efficient fine-tuning", "memory", 195, 75),
     Lab("09", "Timing an asynchronous device", "kernels", 280, 85),
-    Lab("10", "Grids, memory, and a kernel's life", "kernels", 330, 170),
-    Lab("11", "torch.compile", "kernels", 280, 230),
+    Lab("10", "Grids, memory, and a kernel's life", "kernels", 265, 170),
+    Lab("11", "torch.compile", "kernels", 255, 230),
     Lab("12", "Triton, and when to fuse", "kernels", 250),
     Lab(
         "13",

@@ -22,6 +22,7 @@
 # lab needs another machine there.
 
 # %% nbgrader={"grade": false, "grade_id": "10-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import itertools
 import math
 import textwrap
 
@@ -31,7 +32,7 @@ import labkit
 import labkit.figures
 from labkit import Predictions, check, progress
 from labkit.exercises.lab10.chips import A100, B200, H100, RTX_4090, RTX_5090, Chip
-from labkit.exercises.lab10.traces import PROGRAMS, Trace, random_trace
+from labkit.exercises.lab10.traces import PROGRAMS, Trace, accesses, random_trace
 from labkit.material import lab10
 from labkit.simt import compile_cuda
 from labkit.simt.cubin import compile_cubin
@@ -434,7 +435,7 @@ for name, profile in {"a piece for each thread": pieces_profile, "yours": axpy_p
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# With `left = blockIdx.x * 32` and `top = blockIdx.y * 32`: read `x[(top + i) * cols + left + threadIdx.x]` into
+# Read `x[(top + i) * cols + left + threadIdx.x]` into
 # `tile[i][threadIdx.x]`, then write `tile[threadIdx.x][i]` to `y[(left + i) * rows + top + threadIdx.x]`, each where its
 # row and column exist.
 #
@@ -443,9 +444,9 @@ for name, profile in {"a piece for each thread": pieces_profile, "yours": axpy_p
 # %% nbgrader={"grade": false, "grade_id": "10-tile", "locked": false, "schema_version": 3, "solution": true, "task": false}
 tiled_transpose = r"""
 __global__ void tiled_transpose(const float* x, float* y, int rows, int cols) {
-  // ### BEGIN SOLUTION
   __shared__ float tile[32][32];
-  int left = blockIdx.x * 32, top = blockIdx.y * 32;
+  int left = blockIdx.x * 32, top = blockIdx.y * 32;  // where the tile begins in x
+  // ### BEGIN SOLUTION
   for (int i = threadIdx.y; i < 32; i += 8)
     if (top + i < rows && left + threadIdx.x < cols)
       tile[i][threadIdx.x] = x[(top + i) * cols + left + threadIdx.x];
@@ -535,9 +536,9 @@ guesses.take("passes for a column, rows of 40 words", None, unit="passes")
 # %% nbgrader={"grade": false, "grade_id": "10-transpose", "locked": false, "schema_version": 3, "solution": true, "task": false}
 transpose = r"""
 __global__ void transpose(const float* x, float* y, int rows, int cols) {
+  int left = blockIdx.x * 32, top = blockIdx.y * 32;
   // ### BEGIN SOLUTION
   __shared__ float tile[32][33];
-  int left = blockIdx.x * 32, top = blockIdx.y * 32;
   for (int i = threadIdx.y; i < 32; i += 8)
     if (top + i < rows && left + threadIdx.x < cols)
       tile[i][threadIdx.x] = x[(top + i) * cols + left + threadIdx.x];
@@ -685,9 +686,9 @@ guesses.take("steps with all 32 warps busy", None, unit="steps")
 # %% nbgrader={"grade": false, "grade_id": "10-block-reduce", "locked": false, "schema_version": 3, "solution": true, "task": false}
 block_sum = r"""
 __global__ void block_sum(const float* x, float* out, int n) {
-  // ### BEGIN SOLUTION
   __shared__ float s[1024];
   int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+  // ### BEGIN SOLUTION
   s[t] = i < n ? x[i] : 0;
   __syncthreads();
   for (int d = blockDim.x / 2; d > 0; d /= 2) {
@@ -701,9 +702,9 @@ __global__ void block_sum(const float* x, float* out, int n) {
 
 shuffle_sum = r"""
 __global__ void shuffle_sum(const float* x, float* out, int n) {
-  // ### BEGIN SOLUTION
   __shared__ float of_warp[32];
   int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+  // ### BEGIN SOLUTION
   float sum = i < n ? x[i] : 0;
   for (int d = 16; d > 0; d /= 2) sum += __shfl_down_sync(0xffffffff, sum, d);
   if (t % 32 == 0) of_warp[t / 32] = sum;
@@ -829,6 +830,10 @@ guesses.take("programs that are right", None, exact=True)
 # is `"read"`, `"write"`, `"atomic"` or `"barrier"`, `space` is `"shared"` or `"global"`, and `place` is the number of a word.
 # A barrier has neither space nor place.
 #
+# `accesses(trace)` is there already. It lists all reads, writes and atomic updates, each with its `launch`, `block`,
+# `thread`, `kind`, `space` and `place`, and with its **epoch**: how many barriers its thread has passed before it. So
+# `itertools.combinations(accesses(trace), 2)` goes over all pairs.
+#
 # A trace is a deadlock if in some block not all threads make the same number of barriers, whatever else happens. Of the
 # others, it is a race if two accesses are one by the table above. Threads of one warp get no special treatment: nothing
 # orders them by itself either.
@@ -839,23 +844,24 @@ guesses.take("programs that are right", None, exact=True)
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Take the two questions one after the other. For the deadlock you need only a count for each thread. For the race: what do
-# you have to know of an access to compare it with another one?
+# Take the two questions one after the other. For the deadlock you need only a count for each thread. For the race, ask three
+# things of a pair: is it the same word, does anything order the two, and would the order matter?
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# Of each access, keep its launch, block and thread, its word, its kind, and how many barriers its thread has made before
-# it, its **epoch**. In one block, accesses of different epochs are ordered. The word of shared memory belongs to a block.
+# The same place of shared memory is the same word only within one block. Two accesses are ordered if their launches differ,
+# or if they are of one block and either of the same thread or of different epochs. The order does not matter where both only
+# read, or both are atomic.
 #
 # </details>
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# For each launch, a dictionary from the word, `(op.space, op.place, b if op.space == "shared" else None)`, to the accesses so
-# far, `(b, t, epoch, op.kind)`. A new access races with an earlier one of the same word unless it is the same thread, or the
-# same block in another epoch, or both only read, or both are atomic.
+# `len({sum(op.kind == "barrier" for op in thread) for thread in block}) > 1` is a deadlock of one block. For a pair,
+# `same_word = one.space == other.space and one.place == other.place and (one.space == "global" or same_block)`, with
+# `same_block` for an equal launch and block; the rest of the sentence above is two more lines like it.
 #
 # </details>
 
@@ -868,23 +874,18 @@ def classify(trace: Trace) -> str:
         for block in launch:
             if len({sum(op.kind == "barrier" for op in thread) for thread in block}) > 1:
                 return "deadlock"
-    for launch in trace:
-        earlier = {}
-        for b, block in enumerate(launch):
-            for t, thread in enumerate(block):
-                epoch = 0
-                for op in thread:
-                    if op.kind == "barrier":
-                        epoch += 1
-                        continue
-                    word = (op.space, op.place, b if op.space == "shared" else None)
-                    for other_b, other_t, other_epoch, kind in earlier.get(word, []):
-                        same_thread = (other_b, other_t) == (b, t)
-                        ordered = same_thread or (other_b == b and other_epoch != epoch)
-                        harmless = kind == op.kind and kind in ("read", "atomic")
-                        if not ordered and not harmless:
-                            return "race"
-                    earlier.setdefault(word, []).append((b, t, epoch, op.kind))
+    for one, other in itertools.combinations(accesses(trace), 2):
+        same_block = (one.launch, one.block) == (other.launch, other.block)
+        same_thread = same_block and one.thread == other.thread
+        same_word = (one.space, one.place) == (other.space, other.place)
+        if one.space == "shared":
+            same_word = same_word and same_block
+        ordered = same_thread or (same_block and one.epoch != other.epoch)
+        if one.launch != other.launch:
+            ordered = True
+        harmless = one.kind == other.kind and one.kind in ("read", "atomic")
+        if same_word and not ordered and not harmless:
+            return "race"
     return "right"
     ### END SOLUTION
 
@@ -962,8 +963,8 @@ for fault in broken_profile.faults:
 histogram = r"""
 __global__ void histogram(const int* x, int* counts, int n) {
   __shared__ int mine[64];
-  // ### BEGIN SOLUTION
   int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+  // ### BEGIN SOLUTION
   if (t < 64) mine[t] = 0;
   __syncthreads();
   if (i < n) atomicAdd(&mine[x[i]], 1);
@@ -993,6 +994,9 @@ for name, values in {
 # **In practice** `torch.bincount` and `torch.histc` are kernels like this one. `atomicAdd` on floats adds in any order,
 # so the last bits differ from run to run: this is why `torch.use_deterministic_algorithms(True)` refuses
 # `torch.bincount` with weights on a GPU, and takes a slower way for `index_add_`.
+
+# %% [markdown]
+# [[stop]]
 
 # %% [markdown]
 # ## How many threads is enough?
@@ -1194,8 +1198,12 @@ labkit.figures.wave_chart(waves, 4, H100, 1100)
 # of eight and more today.
 #
 # Multiply the H100's column by its 132 SMs and compare. All its registers together are 33 MiB, as much as all its
-# shared memories with their L1 caches, and two thirds of its L2 cache. A **CPU** is built the other way round. An EPYC
-# 9654 has 96 cores, and in each of them:
+# shared memories with their L1 caches, and two thirds of its L2 cache. A **CPU** is built the other way round: its levels
+# grow by a factor of 16 or more at each step, as a core sees them.
+#
+# <details><summary>The same table for a CPU with 96 cores</summary>
+#
+# An EPYC 9654 has 96 cores, and in each of them:
 #
 # | | a core | all 96 cores | a load takes |
 # |---|---|---|---|
@@ -1205,10 +1213,11 @@ labkit.figures.wave_chart(waves, 4, H100, 1100)
 # | L3 cache | 32 MiB for 8 cores | 384 MiB | about 50 cycles |
 # | memory | | 0.46 TB/s | some 400 cycles |
 #
-# As a core sees them, the CPU's levels grow by a factor of 16 or more at each step, because it wants the one or two
-# threads of a core to wait as little as possible: it guesses branches, reorders instructions, and fetches early. The
-# GPU spends the same area on registers for 2048 threads an SM, and lets them wait. It does not make a load faster; it
-# has something else to do meanwhile.
+# </details>
+#
+# The CPU wants the one or two threads of a core to wait as little as possible: it guesses branches, reorders
+# instructions, and fetches early. The GPU spends the same area on registers for 2048 threads an SM, and lets them wait. It
+# does not make a load faster; it has something else to do meanwhile.
 #
 # So the rules of this lab are not the CPU's. Both fetch more than you ask for, 64 bytes there and 32 here, so neighbours in
 # memory should be used at about the same time: by the *next* iteration of one thread there, by the *neighbouring* thread in
@@ -1230,12 +1239,6 @@ labkit.figures.wave_chart(waves, 4, H100, 1100)
 # compute capability 8.0 can be assembled for that chip and all later ones, by the driver when the program starts. A cubin
 # for sm_80 runs on chips of the same major version from that minor version on, so on sm_86 and not on sm_90. A program
 # usually carries cubins for the chips it knows, and PTX for those to come.
-#
-# **Predict:** how many of these five can an H100 (sm_90) run: PTX for 8.0, PTX for 10.0, and cubins for sm_80, sm_86 and
-# sm_90?
-
-# %% nbgrader={"grade": false, "grade_id": "10-predict-runs", "locked": false, "schema_version": 3, "solution": false, "task": false}
-guesses.take("what an H100 can run", None, unit="of five")
 
 # %% [markdown]
 # [[exercise 10-image]]
@@ -1294,15 +1297,10 @@ check("10-image", image_for)
 forms = ["compute_80", "compute_100", "sm_80", "sm_86", "sm_90"]
 usable = [form for form in forms if image_for([form], (9, 0)) >= 0]
 print(f"an H100 can run {', '.join(usable)}, and takes {forms[image_for(forms, (9, 0))]}")
-guesses.settle("what an H100 can run", len(usable))
 
 # %% [markdown]
-# <details><summary>Check your prediction</summary>
-#
-# Two: the PTX for 8.0, which the driver assembles for it, and the cubin for sm_90. PTX for a later chip may use
-# instructions that this one lacks, and cubins are tied to the major version.
-#
-# </details>
+# Of the five, the H100 can run two: the PTX for 8.0, which the driver assembles for it, and the cubin for sm_90. PTX for
+# a later chip may use instructions that this one lacks, and cubins are tied to the major version.
 #
 # **In practice:** `TORCH_CUDA_ARCH_LIST="8.0;9.0+PTX"` decides what an extension of PyTorch carries. A first call that
 # takes seconds means that the driver had to assemble PTX.

@@ -7,6 +7,7 @@ import re
 import pytest
 import torch
 
+from grading.demo.examples import example
 from labkit.check.html import as_html
 from labkit.check.text import MAX_LINES, WIDTH
 from labkit.check.text import as_text as verdict_text
@@ -14,7 +15,7 @@ from labkit.exercises.lab10.communicate import COMMUNICATE, Traces
 from labkit.exercises.lab10.traces import BARRIER, PROGRAMS, Op, Trace, as_text, of_text, random_trace
 from labkit.oracles.lab10.communicate import Rules, label
 from labkit.simt import Fault, compile_cuda
-from tests.exercises.harness import TESTS, public_verdict
+from tests.exercises.harness import public_verdict
 from tests.simt.harness import require_nvrtc
 
 pytestmark = pytest.mark.lab("10")
@@ -109,8 +110,7 @@ def test_each_rule_decides_some_program() -> None:
     [("two_writes_are_fine", "race"), ("all_launches_are_one", "right"), ("sees_no_deadlock", "deadlock")],
 )
 def test_the_verdict_shows_the_first_wrong_trace_as_a_call_and_whole(mistake: str, right: str) -> None:
-    source = (TESTS / "wrong" / "10-communicate" / f"{mistake}.py").read_text(encoding="utf-8")
-    verdict = public_verdict("10-communicate", source)
+    verdict = public_verdict("10-communicate", example("wrong", f"10-communicate/{mistake}").source)
     rows, lines = dict(verdict.rows), verdict_text(verdict).splitlines()
     assert len(lines) <= MAX_LINES and max(map(len, lines)) <= WIDTH
     call, *threads = rows["input"].split("\n")
@@ -131,3 +131,15 @@ def test_a_random_trace_is_named_by_its_arguments() -> None:
     made = COMMUNICATE.inputs(Traces(programs=1, random=9), torch.Generator().manual_seed(3))
     named = {"PROGRAMS": PROGRAMS, "random_trace": random_trace}
     assert [as_text(eval(call, named)) for call in made["calls"]] == made["traces"]
+
+
+def test_an_error_is_told_with_the_trace_that_it_is_about() -> None:
+    raises = "def classify(trace):\n    return {1: 'right'}[len(trace)]"
+    verdict = public_verdict("10-communicate", raises)
+    rows = dict(verdict.rows)
+    assert verdict.outcome == "failed"
+    called = re.fullmatch(r'classify\(PROGRAMS\["(\w+)"\]\((\d), (\d)\)\): KeyError: 2', rows["problem"])
+    assert called, rows
+    assert len(PROGRAMS[called[1]](int(called[2]), int(called[3]))) == 2
+    blank = 'def classify(trace):\n    raise NotImplementedError("Write your answer here.")'
+    assert public_verdict("10-communicate", blank).outcome == "unanswered"

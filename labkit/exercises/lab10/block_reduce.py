@@ -45,7 +45,7 @@ BLOCK_REDUCE = Exercise(
     id="10-block-reduce",
     title="The sum of a block, with barriers and with shuffles",
     points=4,
-    minutes=35,
+    minutes=25,
     difficulty=3,
     answers=(Answer("block_sum", kind="text"), Answer("shuffle_sum", kind="text")),
     public=(

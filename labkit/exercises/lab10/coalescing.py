@@ -39,7 +39,7 @@ COALESCING = Exercise(
     id="10-coalescing",
     title="A kernel that touches no sector twice",
     points=2,
-    minutes=15,
+    minutes=10,
     difficulty=2,
     answers=(Answer("axpy", kind="text"),),
     public=(Axpy(2048), Axpy(3000, 6, 32), Axpy(1999), Axpy(5000, 3, 96)),

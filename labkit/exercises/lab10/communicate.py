@@ -8,6 +8,7 @@ import torch
 
 from labkit.exercises.lab10.traces import PROGRAMS, as_text, of_text, random_trace
 from labkit.spec import Answer, Case, Exercise
+from labkit.troubles import naming
 
 
 @dataclass(frozen=True)
@@ -38,14 +39,18 @@ def traces_of(case: Traces, gen: torch.Generator) -> dict[str, list[str]]:
 
 
 def drive_classify(ans, case: Traces, tree: dict, stage) -> dict[str, list]:
-    return {"labels": [ans.classify(of_text(trace)) for trace in tree["traces"]]}
+    labels = []
+    for trace, call in zip(tree["traces"], tree["calls"], strict=True):
+        with naming(f"classify({call})"):
+            labels.append(ans.classify(of_text(trace)))
+    return {"labels": labels}
 
 
 COMMUNICATE = Exercise(
     id="10-communicate",
     title="Right, race or deadlock",
     points=3,
-    minutes=30,
+    minutes=20,
     difficulty=3,
     answers=(Answer("classify"),),
     public=(Traces(), Traces(random=20)),

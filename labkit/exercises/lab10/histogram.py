@@ -40,7 +40,7 @@ HISTOGRAM = Exercise(
     id="10-histogram",
     title="A histogram with four mistakes",
     points=2,
-    minutes=15,
+    minutes=10,
     difficulty=2,
     answers=(Answer("histogram", kind="text"),),
     public=(Values(60, 1), Values(500, 8), Values(1000, 8, 128, different=3), Values(700, 4, 192)),

@@ -46,7 +46,7 @@ TILE = Exercise(
     id="10-tile",
     title="A transpose through shared memory",
     points=3,
-    minutes=25,
+    minutes=20,
     difficulty=2,
     answers=(Answer("tiled_transpose", kind="text"),),
     public=(Matrix(64, 64), Matrix(32, 96), Matrix(33, 40), Matrix(70, 45)),

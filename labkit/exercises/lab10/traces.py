@@ -32,6 +32,36 @@ class Op(NamedTuple):
 BARRIER = Op("barrier")
 
 
+class Access(NamedTuple):
+    """One access of a trace: by which thread, and after how many barriers of this thread.
+
+    Access(launch=0, block=1, thread=0, epoch=2, kind="read", space="shared", place=3)
+    """
+
+    launch: int
+    block: int
+    thread: int
+    epoch: int
+    kind: str
+    space: str
+    place: int
+
+
+def accesses(trace: Trace) -> list[Access]:
+    """All reads, writes and atomic updates of a trace."""
+    found = []
+    for number, launch in enumerate(trace):
+        for b, block in enumerate(launch):
+            for t, thread in enumerate(block):
+                epoch = 0
+                for op in thread:
+                    if op == BARRIER:
+                        epoch += 1
+                    else:
+                        found.append(Access(number, b, t, epoch, *op))
+    return found
+
+
 def read(place: int, space: str = "shared") -> Op:
     return Op("read", space, place)
 

@@ -9,7 +9,7 @@ TRANSPOSE = Exercise(
     id="10-transpose",
     title="A transpose without bank conflicts",
     points=2,
-    minutes=15,
+    minutes=10,
     difficulty=2,
     answers=(Answer("transpose", kind="text"),),
     public=TILE.public,

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 import torch
 
+from labkit.meters.compile.torch_private import untimed_guards
+
 _SETTINGS = {
     "recompile_limit": 8,
     "accumulated_recompile_limit": 256,
@@ -34,7 +36,10 @@ def fresh_compiler() -> Iterator[None]:
     for logger in loggers:
         logger.setLevel(logging.CRITICAL)
     try:
-        with config.patch({name: value for name, value in _SETTINGS.items() if hasattr(config, name)}):
+        with (
+            config.patch({name: value for name, value in _SETTINGS.items() if hasattr(config, name)}),
+            untimed_guards(),
+        ):
             yield
     finally:
         for logger, level in zip(loggers, levels, strict=True):

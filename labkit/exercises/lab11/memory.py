@@ -10,10 +10,6 @@ from torch import nn
 
 from labkit.spec import Answer, Case, Exercise, Run
 
-BUDGETS = tuple(step / 10 for step in range(11))
-"""The activation budgets that are tried."""
-MOST_CALLS = 5
-
 
 @dataclass(frozen=True)
 class Kept(Case):
@@ -86,56 +82,32 @@ def as_module(data: dict) -> torch.fx.GraphModule:
     return torch.fx.GraphModule(nn.Module(), graph)
 
 
-def kept_table(gen: torch.Generator) -> list[int]:
-    """Bytes that are kept at each of BUDGETS: they never fall, and stay the same over some of them."""
-    steps = torch.randint(1, 9, (len(BUDGETS),), generator=gen) * (torch.rand(len(BUDGETS), generator=gen) < 0.6)
-    steps[0], steps[4] = 3, 2
-    return (1024 * steps.cumsum(0)).tolist()
-
-
 def memory_inputs(case: Kept, gen: torch.Generator) -> dict[str, object]:
-    """x, w; graphs: two forward graphs; table, limits: what is kept at each budget, and what may be kept."""
-    table = kept_table(gen)
-    limits = [table[6], table[3] + 1, table[0] - 1, table[0], table[-1] + 5, table[8] - 1]
+    """x, w; graphs: two forward graphs."""
     return {
         "x": torch.randn(case.rows, case.width, generator=gen),
         "w": torch.randn(case.width, case.width, generator=gen) / case.width**0.5,
         "graphs": [forward_graph(gen, case.n_kept) for _ in range(2)],
-        "table": table,
-        "limits": limits,
     }
 
 
 def drive_memory(ans, case: Kept, tree: dict, stage) -> dict[str, object]:
-    """kept: by graph; budgets and calls: by limit. What the compiled function keeps is measured."""
+    """kept: by graph. What the compiled function keeps is measured."""
     kept = [ans.kept_bytes(as_module(graph), graph["n_outputs"]) for graph in tree["graphs"]]
-    budgets, calls = [], []
-    for limit_bytes in tree["limits"]:
-        asked: list[float] = []
-
-        def kept_at(budget: float, asked: list[float] = asked) -> int:
-            at = round(10 * budget)
-            if at not in range(len(BUDGETS)) or abs(10 * budget - at) > 1e-6:
-                raise ValueError(f"the budgets to choose from are 0.0, 0.1, ..., 1.0, and {budget} is none of them")
-            asked.append(budget)
-            return tree["table"][at]
-
-        budgets.append(ans.choose_budget(kept_at, limit_bytes))
-        calls.append(len(asked))
     torch.compiler.reset()
     x, w = (tree[name].to(stage.device).requires_grad_() for name in ("x", "w"))
     with stage.meter("compile"), stage.meter("kept"):
         out = torch.compile(getattr(ans, case.which), dynamic=False)(x, w)
-    return {"kept": kept, "budgets": budgets, "calls": calls, "has_gradient": bool(out.requires_grad)}
+    return {"kept": kept, "has_gradient": bool(out.requires_grad)}
 
 
 MEMORY = Exercise(
     id="11-memory",
     title="What a compiled function keeps",
     points=4,
-    minutes=40,
+    minutes=30,
     difficulty=3,
-    answers=(Answer("kept_bytes"), Answer("saves"), Answer("saves_nothing"), Answer("choose_budget")),
+    answers=(Answer("kept_bytes"), Answer("saves"), Answer("saves_nothing")),
     public=(Kept(), Kept("saves_nothing"), Kept("saves", 10, 40, n_kept=5), Kept("saves_nothing", 33, 9, n_kept=2)),
     inputs=memory_inputs,
     drive=drive_memory,

@@ -11,12 +11,13 @@ from torch import nn
 
 from labkit.exercises.lab11.compiler import fresh_compiler
 from labkit.exercises.lab11.served import ServedModel
-from labkit.meters import track_compile
 from labkit.spec import Answer, Case, Exercise, Run, Tree
 
 WIDTH = 8
 FIRST_STEPS = 12
-"""Calls of a model that no compiler can keep up with: more than the limit on versions."""
+"""Calls of a model that no compiler can keep up with: more than any limit on versions that is meant here."""
+LOW_LIMIT = 3
+"""The limit on versions of that model: each takes a compile, and three of them show as much as eight."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def serving_inputs(case: Serving, gen: torch.Generator) -> Tree:
 
 
 def drive_recompiles(ans, case: Serving, tree: dict, stage) -> Tree:
-    """The results, the count of calls, the rows that the graph was given in each, and the guards that failed.
+    """The results, the count of calls, and the rows that the graph was given in each; what was compiled is counted.
 
     The results end where the limit on versions raises: why, the guards that failed say.
     """
@@ -72,7 +73,8 @@ def drive_recompiles(ans, case: Serving, tree: dict, stage) -> Tree:
         if case.runaway:
             with stage.meter("compile"):
                 pass  # no budget is meant for this model
-            return {"raised": _raises_at_the_limit(ans.make_step(Runaway(), backend))}
+            with torch._dynamo.config.patch(recompile_limit=LOW_LIMIT):
+                return {"raised": _raises_at_the_limit(ans.make_step(Runaway(), backend))}
         model = ans.SteadyModel(WIDTH, case.n_layers)
         missing = model.load_state_dict(tree["weights"], strict=False).missing_keys
         if lost := [name for name, _ in model.named_parameters() if name in missing]:
@@ -80,11 +82,10 @@ def drive_recompiles(ans, case: Serving, tree: dict, stage) -> Tree:
         step = ans.make_step(model, backend)
         results: list[torch.Tensor] = []
         limit_hit = torch._dynamo.exc.FailOnRecompileLimitHit
-        with stage.meter("compile"), track_compile() as seen, contextlib.suppress(limit_hit):
+        with stage.meter("compile"), contextlib.suppress(limit_hit):
             for batch, (_, temperature) in zip(tree["batches"], case.calls(), strict=True):
                 results.append(step(batch, temperature).detach())
-        guards = [one.guard for one in seen.recompiles]
-        return {"results": results, "n_calls": int(model.n_calls), "rows": rows, "guards": guards}
+        return {"results": results, "n_calls": int(model.n_calls), "rows": rows}
 
 
 def _rows(args: tuple) -> list[int]:
@@ -112,15 +113,14 @@ RECOMPILES = Exercise(
     id="11-recompiles",
     title="One graph for changing batches and settings",
     points=5,
-    minutes=40,
+    minutes=35,
     difficulty=3,
     answers=(Answer("SteadyModel"), Answer("make_step")),
     public=(
         Serving(sizes=(4,) * 12, n_layers=1),
-        Serving(sizes=(2, 3, 5, 8, 9)),
         Serving(sizes=(2, 3, 5, 8, 9, 1)),
         Serving(sizes=(6, 6, 6, 6), temperatures=(0.5, 0.7, 1.0, 1.3)),
-        Serving(sizes=(3, 7, 2, 1, 12, 1, 5, 4, 9, 2, 6, 8), temperatures=(0.5, 1.0, 0.8), n_layers=6),
+        Serving(sizes=(3, 7, 2, 1, 12, 1, 5, 4, 9, 2, 6, 8), temperatures=(0.5, 1.0, 0.8), n_layers=4),
         Serving(runaway=True),
     ),
     inputs=serving_inputs,

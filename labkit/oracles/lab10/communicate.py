@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from labkit.exercises.lab10.communicate import Traces
-from labkit.exercises.lab10.traces import Op, Trace, of_text
+from labkit.exercises.lab10.traces import Access, Op, Trace, accesses, of_text
 from labkit.spec import CaseRun, Hint, Observation, Oracle
 
 WARP = 32
-
-
-@dataclass(frozen=True)
-class Access:
-    """One access: by which thread, after how many barriers of it."""
-
-    launch: int
-    block: int
-    thread: int
-    epoch: int
-    op: Op
-
-    def same_thread(self, other: Access) -> bool:
-        return (self.launch, self.block, self.thread) == (other.launch, other.block, other.thread)
 
 
 @dataclass(frozen=True)
@@ -48,27 +34,16 @@ class Rules:
     blocks_wait_for_blocks: bool = False
 
 
-def accesses(trace: Trace) -> Iterator[Access]:
-    for number, launch in enumerate(trace):
-        for b, block in enumerate(launch):
-            for t, thread in enumerate(block):
-                n_barriers = 0
-                for op in thread:
-                    n_barriers += op.kind == "barrier"
-                    if op.kind != "barrier":
-                        yield Access(number, b, t, n_barriers, op)
-
-
 def same_place(one: Access, other: Access, rules: Rules) -> bool:
-    if one.op.place != other.op.place or (rules.shared_is_not_global and one.op.space != other.op.space):
+    if one.place != other.place or (rules.shared_is_not_global and one.space != other.space):
         return False
-    own = rules.shared_is_of_a_block and one.op.space == other.op.space == "shared"
+    own = rules.shared_is_of_a_block and one.space == other.space == "shared"
     return not own or (one.launch, one.block) == (other.launch, other.block)
 
 
 def conflict(one: Access, other: Access, rules: Rules) -> bool:
     """Whether the two must not happen in any order."""
-    kinds = {one.op.kind, other.op.kind}
+    kinds = {one.kind, other.kind}
     if rules.only_writes_race:
         return kinds == {"write"}
     if kinds == {"read"}:
@@ -80,8 +55,12 @@ def conflict(one: Access, other: Access, rules: Rules) -> bool:
     return not (kinds == {"write"} and rules.writes_go_together)
 
 
+def _thread_of(one: Access) -> tuple[int, int, int]:
+    return one.launch, one.block, one.thread
+
+
 def ordered(one: Access, other: Access, rules: Rules) -> bool:
-    if rules.same_thread_is_ordered and one.same_thread(other):
+    if rules.same_thread_is_ordered and _thread_of(one) == _thread_of(other):
         return True
     if one.launch != other.launch:
         return rules.launches_are_ordered

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from labkit.compare import inputs_untouched
-from labkit.exercises.lab11.memory import BUDGETS, MOST_CALLS, Kept
+from labkit.exercises.lab11.memory import Kept
 from labkit.oracles.hints import once
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Oracle
 
@@ -56,51 +56,12 @@ def kept_of(run: CaseRun[Kept]) -> list[int]:
     return [true_kept(graph) for graph in run.tree["graphs"]]
 
 
-def largest_that_fits(table: list[int], fits: Callable[[int], bool]) -> float | None:
-    return max((budget for budget, kept in zip(BUDGETS, table, strict=True) if fits(kept)), default=None)
-
-
-@once
-def budgets_of(run: CaseRun[Kept]) -> list[float | None]:
-    return [
-        next(
-            (budget for budget, kept in reversed(list(zip(BUDGETS, run.tree["table"], strict=True))) if kept <= limit),
-            None,
-        )
-        for limit in run.tree["limits"]
-    ]
-
-
 def right_kept(run: CaseRun[Kept]) -> str | None:
     for got, wanted in zip(run.got["kept"], kept_of(run), strict=True):
         if type(got) is not int or got != wanted:
             shown = f"{got:,}" if type(got) in (int, float) else repr(got)[:60]
             return f"a forward graph keeps {wanted:,} bytes, and kept_bytes returned {shown}"
     return None
-
-
-def right_budgets(run: CaseRun[Kept]) -> str | None:
-    for limit, got, wanted in zip(run.tree["limits"], run.got["budgets"], budgets_of(run), strict=True):
-        if not _same(got, wanted):
-            table = ", ".join(f"{budget}: {kept:,}" for budget, kept in zip(BUDGETS, run.tree["table"], strict=True))
-            return (
-                f"choose_budget(kept_at, limit_bytes={limit:,}) is {wanted}, and {repr(got)[:40]} was returned "
-                f"(kept_at: {table})"
-            )
-    return None
-
-
-def _same(got: object, wanted: float | None) -> bool:
-    if wanted is None or type(got) not in (int, float):
-        return got is wanted
-    return abs(got - wanted) < 1e-6
-
-
-def few_calls(run: CaseRun[Kept]) -> str | None:
-    most = max(run.got["calls"])
-    if most <= MOST_CALLS:
-        return None
-    return f"choose_budget asked kept_at {most} times for one limit, and {MOST_CALLS} times are enough"
 
 
 def without(run: CaseRun[Kept]) -> float:
@@ -135,32 +96,6 @@ def counts(mistake: Callable[[dict], int]) -> Callable[[CaseRun], object]:
     return holds
 
 
-def chosen(mistake: Callable[[list[int], int], float | None]) -> Callable[[CaseRun], bool]:
-    """Whether the budgets are those of this mistake, and some of them wrong."""
-
-    def holds(run: CaseRun[Kept]) -> bool:
-        wrong = [mistake(run.tree["table"], limit) for limit in run.tree["limits"]]
-        return right_budgets(run) is not None and all(map(_same, run.got["budgets"], wrong))
-
-    return holds
-
-
-def by_share(table: list[int], limit: int) -> float | None:
-    return int(10 * min(limit / table[-1], 1.0) + 1e-9) / 10
-
-
-def strictly(table: list[int], limit: int) -> float | None:
-    return largest_that_fits(table, lambda kept: kept < limit)
-
-
-def never_none(table: list[int], limit: int) -> float:
-    return largest_that_fits(table, lambda kept: kept <= limit) or 0.0
-
-
-def smallest(table: list[int], limit: int) -> float | None:
-    return 0.0 if table[0] <= limit else None
-
-
 def of_which(name: str, condition: Callable[[CaseRun], object]) -> Callable[[CaseRun], object]:
     return lambda run: condition(run) if run.case.which == name else CANNOT_TELL
 
@@ -170,16 +105,13 @@ NODES = "The results of a forward graph are first the `n_outputs` of the model, 
 
 def called(run: CaseRun[Kept]) -> str:
     case = run.case
-    return (
-        f"{case.which}(x, w) with x of shape ({case.rows}, {case.width}); kept_bytes on forward graphs made by hand; "
-        f"choose_budget with tables of bytes"
-    )
+    return f"{case.which}(x, w) with x of shape ({case.rows}, {case.width}); kept_bytes on forward graphs made by hand"
 
 
 MEMORY = Oracle(
     id="11-memory",
     call=called,
-    judge=(right_kept, right_budgets, few_calls, has_a_gradient, nothing_is_saved, inputs_untouched),
+    judge=(right_kept, has_a_gradient, nothing_is_saved, inputs_untouched),
     budgets=(
         Budget(
             "graphs",
@@ -248,30 +180,6 @@ MEMORY = Oracle(
             NODES + "Of the latter, add up the storages, each once, without those of the graph's own inputs.",
         ),
         Hint(
-            chosen(by_share),
-            "A budget of 0.5 is not half of the bytes. It says how much of the way from everything to nothing the "
-            "partitioner may keep, by its own estimate, and it moves in steps: ask `kept_at`.",
-        ),
-        Hint(chosen(strictly), "What is exactly as large as the limit fits: compare with `<=`."),
-        Hint(
-            chosen(never_none),
-            "Where even budget 0.0 keeps too much, no budget fits: return None, and let the caller find another way.",
-        ),
-        Hint(
-            chosen(smallest),
-            "0.0 keeps the least, but recomputes the most, and that takes time. Return the largest budget that fits.",
-        ),
-        Hint(
-            lambda run: right_budgets(run) is not None,
-            "kept_at never falls from 0.0 to 1.0: halve the range of budgets until one is left, and return the largest "
-            "that keeps at most `limit_bytes`.",
-        ),
-        Hint(
-            lambda run: few_calls(run) is not None,
-            "Each call of kept_at compiles the model. It never falls from 0.0 to 1.0, so one call in the middle rules "
-            "out half of the budgets.",
-        ),
-        Hint(
             lambda run: has_a_gradient(run) is not None,
             "Without a gradient there is no backward pass, and nothing to keep: no `detach`, no `no_grad`.",
         ),
@@ -281,5 +189,5 @@ MEMORY = Oracle(
             "from these alone.",
         ),
     ),
-    axis="other shapes, other forward graphs, other tables of budgets",
+    axis="other shapes, other forward graphs",
 )

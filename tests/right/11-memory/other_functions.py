@@ -1,7 +1,4 @@
-# Storages of the inputs first, a search by the library, functions with what a layer has.
-import bisect
-
-
+# Storages of the inputs first, functions with what a layer has.
 def kept_bytes(forward, n_outputs):
     inputs, kept = set(), {}
     for node in forward.graph.nodes:
@@ -21,9 +18,3 @@ def saves_nothing(x, w):
     for _ in range(5):
         x = x @ w
     return x
-
-
-def choose_budget(kept_at, limit_bytes):
-    steps = [step / 10 for step in range(11)]
-    at = bisect.bisect_right(steps, limit_bytes, key=kept_at)
-    return steps[at - 1] if at else None
