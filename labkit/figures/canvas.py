@@ -14,6 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import imread, imsave
 
+from labkit.figures.alt import described
+
 DPI = 100
 MARGIN, RADIUS = 10, 8
 """Of the card around a figure, in CSS pixels: nobody sees it on a white page, and on a dark one nothing sticks to the
@@ -25,7 +27,7 @@ YOURS, OTHER, TRUTH, SHADE = "#1565c0", "#c62828", "#5f6b7a", "#eceff1"
 class LabFigure(Figure):
     """A Figure that renders itself: as a PNG with twice the pixels, for sharp screens.
 
-    alt: what it shows, in a sentence or two, for those who cannot see it.
+    alt: what it shows, in a sentence or two, for those who cannot see it; "" where its titles, axes and notes say it.
     """
 
     alt = ""
@@ -38,7 +40,8 @@ class LabFigure(Figure):
         imsave(buffer, card, format="png")
         height, width = (pixels // 2 for pixels in card.shape[:2])
         size: dict[str, int | str] = {"width": width, "height": height}
-        return buffer.getvalue(), {**size, **({"alt": self.alt} if self.alt else {})}
+        alt = self.alt or described(self)
+        return buffer.getvalue(), {**size, **({"alt": alt} if alt else {})}
 
 
 def on_a_card(drawn: np.ndarray) -> np.ndarray:

@@ -34,7 +34,7 @@ def test_a_naive_answer_coincides_with_the_naive_line() -> None:
 def test_a_notebook_gets_a_picture_without_pyplot() -> None:
     data, size = rms_over_scale(right)._repr_png_()
     assert data.startswith(b"\x89PNG")
-    assert size == {"width": 700 + 2 * MARGIN, "height": 360 + 2 * MARGIN}
+    assert (size["width"], size["height"]) == (700 + 2 * MARGIN, 360 + 2 * MARGIN)
     card = Image.open(io.BytesIO(data))
     assert card.size == (2 * size["width"], 2 * size["height"])
     edge = card.height - 1

@@ -103,6 +103,8 @@ def test_a_solved_notebook_runs_and_is_quick(source: Path, folder: Path) -> None
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     assert not [output for output in outputs if output.get("name") == "stderr"]
     assert not [output for output in outputs if "has no new row" in output.get("text", "")], "its feature is measured"
+    pictures = [output for output in outputs if "image/png" in output.get("data", {})]
+    assert all(one.metadata["image/png"].get("alt") for one in pictures), "each says what it shows in words"
 
 
 @pytest.mark.full("notebooks")

@@ -1,0 +1,39 @@
+"""A figure without words of its own is described by its titles, axes, legends and notes."""
+
+from __future__ import annotations
+
+from labkit import figures
+from labkit.figures.alt import MOST_CHARACTERS, described
+from labkit.figures.canvas import new_figure
+
+
+def test_a_chart_says_what_is_drawn_against_what_and_names_its_lines() -> None:
+    figure, axes = new_figure()
+    axes.plot([1, 2], [3, 4], label="fp32")
+    axes.plot([1, 2], [3, 5], label="$2^{24}$ rows")
+    axes.set(xlabel="rows in a batch", ylabel="MiB alive", title="two\nformats")
+    axes.annotate("257 rows", (1, 3))
+    axes.text(1, 3, "not there", visible=False)
+    axes.legend()
+    assert described(figure) == "Two formats: MiB alive against rows in a batch; fp32, 2^24 rows; 257 rows"
+
+
+def test_a_drawing_without_axes_says_what_is_written_in_it() -> None:
+    said = described(figures.amp_step())
+    assert said.startswith("Weights float32, copies of them 16 bits") and "step, if all are finite" in said
+
+
+def test_it_is_cut_between_words() -> None:
+    figure, axes = new_figure()
+    axes.set_xlabel("many words, " * 60)
+    said = described(figure)
+    assert len(said) <= MOST_CHARACTERS + 2 and said.endswith("words …")
+
+
+def test_a_notebook_gets_it_where_the_figure_has_no_words_of_its_own() -> None:
+    figure, axes = new_figure()
+    assert "alt" not in figure._repr_png_()[1]
+    axes.set_xlabel("steps")
+    assert figure._repr_png_()[1]["alt"] == "Steps"
+    figure.alt = "The loss falls."
+    assert figure._repr_png_()[1]["alt"] == "The loss falls."
