@@ -131,7 +131,7 @@ LABS = (
         "18",
         "Pipelines",
         "scale",
-        60,
+        255,
         needs=("14",),
         instead=(("14", "`comm.send`, `comm.recv`, `comm.isend` and `comm.irecv` of `labkit.run_ranks`"),),
     ),

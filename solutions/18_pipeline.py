@@ -15,12 +15,18 @@
 # %% nbgrader={"grade": false, "grade_id": "18-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 from collections.abc import Sequence
 
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
 import labkit.figures
 from labkit import Predictions, check, progress, written
 from labkit.exercises.lab18.interleaved import Looped, run_looped
+from labkit.exercises.lab18.model import Stage
 from labkit.exercises.lab18.orders import Pipe, run_of
+from labkit.material.lab18 import naive_step, train_on_stages
 from labkit.material.lab18_schedules import running_ahead, without_reserve
-from labkit.material.lab18 import naive_step
+from labkit.ranks import Comm
 
 guesses = Predictions("18")
 labkit.leave_out_blanks()  # a cell that needs an answer you have not written yet says so
@@ -381,6 +387,145 @@ if written(gpipe, one_f_one_b):
 
 # %% [markdown]
 # ## Send and receive: a real training step
+#
+# So far an order was a list. Now stages compute and send: one call of your function is a training step of one stage, and all
+# stages run it at the same time. The model is a small language model. Stage 0 turns token ids into vectors, the last stage
+# turns vectors into logits, and both use the same matrix, the **tied embedding**. Each of the two has a copy of it.
+#
+# Three things can go wrong that no schedule shows:
+#
+# - **The scale.** Texts differ in length, so the micro-batches have different numbers of tokens. The gradient has to be that of
+#   the mean over *all* tokens of the batch (lab 04).
+# - **The tied embedding.** Each copy gets the gradient of its own use only. If the two differ, the copies drift apart, and nothing
+#   crashes.
+# - **Two that send to each other.** `comm.send` returns once the receiver has asked for the message. In 1F1B, stage 1 sends an
+#   activation down while stage 2 sends a gradient up. If both wait for the other to receive, they wait forever.
+
+# %% [markdown]
+# [[exercise 18-pipeline-step]]
+#
+# Write `pipeline_step(comm, stage, order, shapes, tokens, targets)`. Rank $r$ runs stage $r$.
+#
+# - `stage(x)` is the forward pass. Rank 0 gives it token ids, every other rank the activation that it has received; the last
+#   rank gets logits of shape `(rows, length, vocab)`.
+# - `order` lists this rank's passes: `("F", 3)` is the forward pass of micro-batch 3, `("B", 3)` its backward pass. Run them in
+#   this order. It may be GPipe's, 1F1B's, or another one.
+# - `shapes[k]` is the shape of the activation of micro-batch `k`, in float32, and of its gradient. Micro-batches differ.
+# - `tokens[k]` (on rank 0) are the ids of micro-batch `k`, `targets[k]` (on the last rank) what the logits should predict.
+#   A target of -100 does not count. On other ranks both are None.
+# - The loss is the mean of the cross-entropy over all tokens of all micro-batches that count. The last rank returns it as a
+#   number or a tensor without a graph.
+# - Afterwards each parameter has its gradient in `.grad`, and `stage.tied_weight.grad` is the same on the first and the last rank.
+#   (Between them, `stage.tied_weight` is None. A single rank has one copy, used twice, and autograd adds up.)
+#
+# The check looks at losses, gradients and weights after steps of gradient descent, at the bytes sent, and at what a stage keeps:
+# after the backward pass of a micro-batch, nothing of it.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# A stage has to keep two tensors of each micro-batch between F and B: what went in (to read its gradient) and what came out (to
+# call backward on it). A received tensor is nobody's result, so autograd has to be told that you want its gradient.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# F: receive, `stage(x)`, send the output, keep both in a dictionary. B: take them out of the dictionary, receive the gradient
+# of the output, `output.backward(gradient)`, send `x.grad`. Start every send with `comm.isend`, and `wait()` for all of
+# them at the end of the step. On the last rank the output is the loss: a *sum* over the tokens of the micro-batch, divided by the
+# number of tokens in the whole batch.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `n_tokens = sum(int((t != -100).sum()) for t in targets)` and `F.cross_entropy(logits.flatten(0, 1), targets[k].flatten(),
+# reduction="sum") / n_tokens`. At the end, if there is more than one rank, `group = comm.new_group([0, comm.world_size - 1])`
+# (all ranks call it; it is None in between), and `group.all_reduce(stage.tied_weight.grad)`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "18-pipeline-step", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def pipeline_step(
+    comm: Comm,
+    stage: Stage,
+    order: list[tuple[str, int]],
+    shapes: list[tuple[int, int, int]],
+    tokens: list[Tensor] | None,
+    targets: list[Tensor] | None,
+) -> Tensor | None:
+    """One training step of this rank's stage, up to the gradients. The last rank returns the loss."""
+    ### BEGIN SOLUTION
+    rank, last = comm.rank, comm.world_size - 1
+    if rank == last:
+        n_tokens = sum(int((target != -100).sum()) for target in targets)
+    loss = torch.zeros(()) if rank == last else None
+    kept, sends = {}, []
+    for kind, k in order:
+        if kind == "F":
+            x = tokens[k] if rank == 0 else received(comm, shapes[k], rank - 1)
+            out = stage(x)
+            if rank == last:
+                logits, target = out.flatten(0, 1), targets[k].flatten()
+                out = F.cross_entropy(logits, target, reduction="sum") / n_tokens
+                loss += out.detach()
+            else:
+                sends.append(comm.isend(out.detach(), rank + 1))
+            kept[k] = x, out
+        else:
+            x, out = kept.pop(k)
+            out.backward(None if rank == last else received(comm, shapes[k], rank + 1))
+            if rank > 0:
+                sends.append(comm.isend(x.grad, rank - 1))
+    for send in sends:
+        send.wait()
+    if last > 0:
+        ends = comm.new_group([0, last])
+        if ends is not None:
+            ends.all_reduce(stage.tied_weight.grad)
+    return loss
+
+
+def received(comm: Comm, shape: tuple[int, int, int], src: int) -> Tensor:
+    tensor = torch.empty(shape)
+    comm.recv(tensor, src)
+    return tensor.requires_grad_()
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "18-pipeline-step-check", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
+check("18-pipeline-step", pipeline_step)
+
+# %% [markdown]
+# Your step on three real processes, with eight micro-batches of 30 to 63 tokens: five steps of gradient descent in one process,
+# and over three stages in two orders.
+
+# %%
+m = 8
+forward, back = ([(kind, k) for k in range(m)] for kind in "FB")
+orders = {"one process": [forward + back], "3 stages, GPipe": [forward + back] * 3}
+if written(one_f_one_b):
+    orders["3 stages, 1F1B"] = [one_f_one_b(stage, 3, m) for stage in range(3)]
+if written(pipeline_step):
+    for name, by_rank in orders.items():
+        run = train_on_stages(pipeline_step, by_rank)
+        losses = " ".join(f"{loss:.5f}" for loss in run.losses)
+        sent = ", ".join(f"{n_bytes:,}" for n_bytes in run.sent)
+        print(
+            f"{name:16} losses {losses}   sent by each rank {sent} B   embeddings apart {run.apart}"
+        )
+
+# %% [markdown]
+# The losses are those of one process, and the two copies of the embedding have the same bits. Both orders send the same
+# bytes: the middle stage sends activations down and gradients up, the other two send in one direction only, and the
+# gradient of the embedding on top. Compare that with data parallelism: what crosses a link of a pipeline is the activation of
+# a few tokens, not the gradient of all parameters. That is why pipelines run *between* nodes, where links are slow.
+#
+# **In practice** this function is `schedule.step(tokens)` of `torch.distributed.pipelining` (`PipelineStage(module, rank, n_stages,
+# device)` around each stage), or `engine.train_batch(...)` of DeepSpeed's `PipelineModule`. Both average the loss by micro-batch
+# unless you hand them a loss function that does not. A tied embedding is `TiedLayerSpec` in DeepSpeed; in PyTorch you add up
+# its gradients yourself, as here.
 
 # %% [markdown]
 # ## Smaller stages, smaller bubble: interleaved

@@ -1,0 +1,344 @@
+"""Lab 18: what is true of a training step over stages: one process's gradients, bytes, and little that is kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from labkit.compare import compare, inputs_untouched
+from labkit.exercises.lab18.pipeline_step import Steps, some
+from labkit.oracles.hints import Condition, once
+from labkit.oracles.lab18 import step_mistakes as mistakes
+from labkit.oracles.lab18.one_process import (
+    Grads,
+    Tie,
+    Weigh,
+    both,
+    by_token,
+    first_grads,
+    first_parts,
+    names_of,
+    place_of_tied,
+    tokens_of,
+    trained,
+)
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, KiB, Observation, Oracle, Tolerance
+
+CLOSE = Tolerance(atol=2e-5, rtol=1e-4)
+ROOM_BYTES = 512 * KiB
+"""For what Python and PyTorch load on their first use."""
+
+
+def shown(run: CaseRun[Steps], grads: Grads) -> Grads:
+    """As much of them as comes back."""
+    return [[some(one, run.case) for one in of_rank] for of_rank in grads]
+
+
+def got_grads(run: CaseRun[Steps]) -> list[list[Tensor | None]]:
+    return [one["grads"] for one in run.got["ranks"]]
+
+
+def same(some_grads: Sequence[Tensor | None], others: Sequence[Tensor]) -> bool:
+    """The same numbers; NaN is NaN."""
+    pairs = zip(some_grads, others, strict=True)
+    return all(
+        a is not None and a.shape == b.shape and torch.allclose(a, b, CLOSE.rtol, CLOSE.atol, equal_nan=True)
+        for a, b in pairs
+    )
+
+
+@once
+def right_ranks(run: CaseRun[Steps]) -> list[bool]:
+    """Of each rank, whether all gradients of the first step are right."""
+    wanted = shown(run, first_grads(run))
+    return [same(got, right) for got, right in zip(got_grads(run), wanted, strict=True)]
+
+
+def loss_is_right(run: CaseRun[Steps]) -> str | None:
+    """A property: the last rank returns the loss of each step."""
+    wanted, losses = trained(run)[0], run.got["ranks"][-1]["losses"]
+    for step, (right, got) in enumerate(zip(wanted, losses, strict=True), 1):
+        if got is None or not math.isclose(right, got, rel_tol=1e-4, abs_tol=1e-5):
+            told = "None" if got is None else f"{got:.6g}"
+            return f"in step {step} the last rank returned the loss {told}, and one process has {right:.6g}"
+    return None
+
+
+def grads_are_right(run: CaseRun[Steps]) -> str | None:
+    """A property: after the first step every parameter has the gradient of one process."""
+    for rank, (got, right) in enumerate(zip(got_grads(run), shown(run, first_grads(run)), strict=True)):
+        for name, mine, wanted in zip(names_of(run, rank), got, right, strict=True):
+            if mine is None:
+                return f"{name} of rank {rank} has no gradient after the step"
+            if found := compare(wanted, mine, CLOSE):
+                where = f"{name}.grad{list(found.index) if found.index else ''} of rank {rank}"
+                return f"{where} is {found.got}, and one process has {found.expected}"
+    return None
+
+
+def tied_are_alike(run: CaseRun[Steps]) -> str | None:
+    """A property: after all steps both copies of the embedding have the same bits."""
+    if run.case.n_ranks == 1:
+        return None
+    last = run.case.n_ranks - 1
+    copies = [run.got["ranks"][rank]["weights"][place_of_tied(run, rank)] for rank in (0, last)]
+    if torch.equal(*copies):
+        return None
+    apart = float((copies[0] - copies[1]).abs().max())
+    return f"after {run.case.n_steps} steps the embeddings of rank 0 and rank {last} are up to {apart:.2g} apart"
+
+
+tied_are_alike.hint = (
+    "Both copies of the embedding need the same gradient, to the bit: the sum of what rank 0 and the last rank found."
+)
+
+
+def weights_are_right(run: CaseRun[Steps]) -> str | None:
+    """A property: after all steps the weights are those of one process."""
+    for rank, (one, right) in enumerate(zip(run.got["ranks"], shown(run, trained(run)[1]), strict=True)):
+        for name, mine, wanted in zip(names_of(run, rank), one["weights"], right, strict=True):
+            if found := compare(wanted, mine, CLOSE):
+                where = f"{name}{list(found.index) if found.index else ''} of rank {rank}"
+                return f"after {run.case.n_steps} steps {where} is {found.got}, and in one process {found.expected}"
+    return None
+
+
+def keeps_no_more(run: CaseRun[Steps]) -> str | None:
+    """A property: no rank keeps the activations of more micro-batches than its order has on their way."""
+    for rank, one in enumerate(run.got["ranks"]):
+        most = run.case.most_alive(rank)
+        if one["alive"] > most:
+            return (
+                f"rank {rank} kept the activations of {one['alive']} micro-batches at once, and in its order at most "
+                f"{most} are between F and B"
+            )
+    return None
+
+
+keeps_no_more.hint = (
+    "Run the passes in the order that is given, and let go of a micro-batch in its backward pass: take it out of where "
+    "you keep it, and do not ask for retain_graph."
+)
+
+
+def most_bytes(run: CaseRun[Steps]) -> int:
+    """Activations down and gradients up over each link, and what the embedding's two copies have to tell each other."""
+    case, p = run.case, run.case.n_ranks
+    elements = 2 * (p - 1) * sum(math.prod(shape) for shape in case.shapes)
+    if p > 1:
+        elements += 2 * case.vocab * case.width
+    return max(4 * case.n_steps * elements, 1)
+
+
+def most_held(run: CaseRun[Steps]) -> int:
+    """Over the ranks the most of: weights, gradients and what comes back of them; for each micro-batch on its way what
+    autograd keeps, the input and the output; one forward and backward pass's own tensors.
+    """
+    case, last = run.case, run.case.n_ranks - 1
+    sizes = sorted((rows * length for rows, length in case.sizes), reverse=True)
+    d, found = case.width, 0
+    for rank, n_layers in enumerate(case.n_layers):
+        n_params = n_layers * (8 * d * d + 7 * d) + (case.vocab * d if rank in (0, last) else 0) + 2 * d
+        kept, passing = (10 * d + 2) * n_layers + 2 * d, 14 * d
+        if rank == last:
+            kept, passing = kept + d + case.vocab + 4, passing + 3 * case.vocab
+        n_elements = 4 * n_params + kept * sum(sizes[: case.most_alive(rank)]) + passing * sizes[0]
+        found = max(found, 4 * n_elements)
+    return int(1.05 * found) + ROOM_BYTES
+
+
+def grads_are(weigh: Weigh = by_token, tie: Tie = both) -> Condition:
+    """The gradients of the first step are those of this mistake on all ranks. CANNOT_TELL where it changes nothing."""
+
+    def when(run: CaseRun[Steps]) -> Any:
+        right, wrong = (shown(run, first_grads(run, *how)) for how in ((by_token, both), (weigh, tie)))
+        if all(same(a, b) for a, b in zip(right, wrong, strict=True)):
+            return CANNOT_TELL
+        return all(same(got, one) for got, one in zip(got_grads(run), wrong, strict=True))
+
+    return when
+
+
+def grads_of(played: mistakes.Played) -> Condition:
+    """As `grads_are`, of a mistake that is no sum of parts."""
+
+    def when(run: CaseRun[Steps]) -> Any:
+        wrong = played(run)
+        if wrong is None:
+            return CANNOT_TELL
+        pairs = list(zip(shown(run, first_grads(run)), shown(run, wrong), strict=True))
+        if all(same(a, b) for a, b in pairs):
+            return CANNOT_TELL
+        return all(same(got, one) for got, (_, one) in zip(got_grads(run), pairs, strict=True))
+
+    return when
+
+
+def loss_is(weigh: Weigh) -> Condition:
+    """The gradients are right, and the loss of the first step is that of this mistake."""
+
+    def when(run: CaseRun[Steps]) -> Any:
+        if not all(right_ranks(run)):
+            return False
+        summed, n_tokens = first_parts(run)[0], tokens_of(run)
+        right, wrong = (
+            sum(factor * loss for factor, loss in zip(one(run.case, n_tokens), summed)) for one in (by_token, weigh)
+        )
+        if math.isclose(right, wrong, rel_tol=1e-5):
+            return CANNOT_TELL
+        got = run.got["ranks"][-1]["losses"][0]
+        return got is not None and math.isclose(got, wrong, rel_tol=1e-4)
+
+    return when
+
+
+def goes_wrong_on_its_way_up(run: CaseRun[Steps]) -> Any:
+    """All gradients of the last rank are right but perhaps the embedding's, and a layer's of an earlier one is not."""
+    fine = []
+    for rank, (got, right) in enumerate(zip(got_grads(run), shown(run, first_grads(run)), strict=True)):
+        tied = place_of_tied(run, rank) if rank in (0, run.case.n_ranks - 1) else -1
+        pairs = [pair for k, pair in enumerate(zip(got, right, strict=True)) if k != tied]
+        fine.append(all(same([mine], [wanted]) for mine, wanted in pairs))
+    if all(fine):
+        return CANNOT_TELL if all(right_ranks(run)) else False
+    return fine[-1]
+
+
+def no_gradient_at_all(run: CaseRun[Steps]) -> bool:
+    return any(one is None for of_rank in got_grads(run) for one in of_rank)
+
+
+def fact(run: CaseRun[Steps]) -> str | None:
+    """Which stages are right."""
+    right = right_ranks(run)
+    if all(right) or len(right) == 1:
+        return None
+    told = [f"rank {rank}: {'right' if one else 'wrong'}" for rank, one in enumerate(right)]
+    return f"gradients after the first step: {', '.join(told)}"
+
+
+def in_words(run: Observation) -> str:
+    case = run.case
+    sizes = ", ".join(f"{rows} x {length}" for rows, length in case.sizes[:5])
+    more = ", ..." if len(case.sizes) > 5 else ""
+    what = f"{case.name} on {case.n_ranks} rank{'s' * (case.n_ranks > 1)}, micro-batches of {sizes}{more} tokens"
+    if case.all_ignored >= 0:
+        what += f" (in micro-batch {case.all_ignored} no token counts)"
+    return f"{case.n_steps} step{'s' * (case.n_steps > 1)}: {what}"
+
+
+PIPELINE_STEP = Oracle(
+    id="18-pipeline-step",
+    call=in_words,
+    judge=(inputs_untouched, grads_are_right, loss_is_right, tied_are_alike, weights_are_right, keeps_no_more),
+    axis="numbers of stages and micro-batches, texts of other lengths, and orders",
+    fact=fact,
+    errors={
+        "to receive": "Two ranks wait for each other: comm.send returns only once its receiver has asked for the "
+        "message. Start each message with comm.isend, and wait() for all of them at the end of the step.",
+        "grad can be implicitly created": "Only the loss is a single number. On all other ranks call "
+        "out.backward(gradient) with the gradient that was received from the next rank.",
+        "does not require grad": "A received tensor is nobody's result. Call requires_grad_() on it before it goes "
+        "into the stage, so that its gradient can be sent back.",
+        "a NoneType": "x.grad is None: call requires_grad_() on a received tensor before it goes into the stage.",
+        "Mismatch in shape": "This gradient belongs to another micro-batch: keep each micro-batch's tensors under its "
+        "number, and receive in the order that is given.",
+        "a second time": "A backward pass frees what the forward pass has kept. Each micro-batch has a graph of its "
+        "own, and one backward pass.",
+        "never called wait": "Call wait() on what isend and irecv return, before the step ends.",
+    },
+    budgets=(
+        Budget(
+            "bytes_total",
+            most_bytes,
+            "Too many bytes. Over each link one activation goes down and one gradient up for each micro-batch. The "
+            "embedding's gradient travels once a step, between the first and the last rank alone.",
+        ),
+        Budget(
+            "peak_bytes",
+            most_held,
+            "Too much is kept. When a micro-batch's backward pass is done, nobody should refer to its input or output "
+            "any more.",
+        ),
+    ),
+    diagnose=(
+        Hint(
+            grads_are(mistakes.mean_of_means),
+            "This is the mean over micro-batches of their means. Micro-batches have different numbers of tokens: take "
+            "the sum over a micro-batch's tokens, and divide by the number of tokens in the whole batch.",
+        ),
+        Hint(
+            grads_are(mistakes.sum_of_means),
+            "Every micro-batch's loss is a mean over its own tokens. Take the sum over them (reduction='sum'), and "
+            "divide by the number of tokens in the whole batch.",
+        ),
+        Hint(
+            grads_are(mistakes.scaled_twice),
+            "This is scaled twice: divided by the number of tokens of the batch, and by the number of micro-batches "
+            "as well. The first is enough.",
+        ),
+        Hint(
+            grads_are(mistakes.never_divided),
+            "This is the gradient of the sum over all tokens. Divide by how many there are in the batch.",
+        ),
+        Hint(
+            grads_are(mistakes.counts_ignored),
+            "A target of -100 does not count, also not in the number of tokens that the sum is divided by.",
+        ),
+        Hint(
+            grads_are(mistakes.last_alone),
+            "Only the last micro-batch's gradient is left. Gradients of micro-batches add up: clear none between them.",
+        ),
+        Hint(
+            grads_are(tie=mistakes.not_tied),
+            "The tied embedding's gradient is that of each rank's own use of it. The first and the last rank have to "
+            "add up theirs, or the two copies drift apart.",
+        ),
+        Hint(
+            grads_are(tie=mistakes.averaged),
+            "The tied embedding's gradient is the mean of the two ranks' gradients. Both are uses of one matrix in one "
+            "loss: they add up.",
+        ),
+        Hint(
+            grads_are(tie=mistakes.first_alone_has_both),
+            "The last rank's embedding has the gradient of its own use alone. Both ranks need the sum.",
+        ),
+        Hint(
+            grads_are(tie=mistakes.last_alone_has_both),
+            "Rank 0's embedding has the gradient of its own use alone. Both ranks need the sum.",
+        ),
+        Hint(
+            grads_of(mistakes.tied_after_every_micro_batch),
+            "The embedding's gradients are added up after every micro-batch, and what has been added up goes into the "
+            "next sum again. Add them up once, at the end of the step.",
+        ),
+        Hint(
+            grads_of(mistakes.newest_first),
+            "Gradients have met the activations of other micro-batches: a backward pass took the micro-batch that came "
+            "last. Keep each one under its number, and take the one that the order names.",
+        ),
+        Hint(
+            no_gradient_at_all,
+            "A parameter has no gradient: each backward pass begins with out.backward(...), on every rank.",
+        ),
+        Hint(
+            loss_is(mistakes.never_divided),
+            "The gradients are right, but the loss that is returned is a sum. Return what you call backward on, "
+            "added up over the micro-batches.",
+        ),
+        Hint(
+            loss_is(mistakes.last_forward),
+            "The gradients are right, but the loss that is returned is that of the last micro-batch alone.",
+        ),
+        Hint(
+            goes_wrong_on_its_way_up,
+            "The last rank's gradients are right, and those of an earlier one are not: look at what goes up. It is the "
+            "gradient of the loss with respect to the activation that a rank has received, x.grad, and it belongs to "
+            "the same micro-batch there.",
+        ),
+    ),
+)
