@@ -13,13 +13,17 @@
 # You need to know what all-reduce, reduce-scatter and all-gather do (lab 14), but nothing that you wrote there.
 
 # %% nbgrader={"grade": false, "grade_id": "17-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 import labkit.figures
-from labkit import Predictions, check, progress
+from labkit import Predictions, check, progress, written
+from labkit.exercises.lab17.planted import KINDS
 from labkit.material.lab17 import final_loss, mlp_on_ranks
+from labkit.material.lab17_bugs import run_with
 from labkit.material.lab17_groups import sent_by_kind
 from labkit.material.lab17_loss import loss_bytes_sent
 from labkit.ranks import Comm
@@ -533,6 +537,185 @@ labkit.figures.rank_grid(
 
 # %% [markdown]
 # ## Find what no loss curve shows
+#
+# A run that cuts over tensor groups, along the sequence, and over data groups has a dozen places where a sum over some group has
+# to stand. Frameworks have got each of them wrong at some time. None of the mistakes raises an error, and most do not change
+# the loss of the first step at all.
+#
+# The tool against all of them is old: run one step on the ranks and the same step in one process, with the same weights,
+# tokens and dropout masks, and **compare the gradients, parameter by parameter, rank by rank**. In float64 the
+# two agree to about 12 digits if the program is right. What differs, and how, says what is wrong.
+#
+# For the rest of this lab there is a small transformer of two blocks on 2 × 4 ranks (data, tensor), written as in the
+# sections above. Its sequences are cut over the tensor group between the layers, and it has half as many key heads as ranks. Here it
+# is with one bug: somebody forgot to sum the gradient of one norm.
+
+# %% tags=["figure"]
+one_bug = run_with("not summed", "blocks.0.norm2.weight")
+labkit.figures.gradient_ratios(one_bug.reference, one_bug.ranks)
+
+# %% [markdown]
+# A row is a parameter, in the order of the forward pass. A dot is a rank: the norm of its gradient, divided by that of
+# what it should hold. One row is wrong, and in a telling way: each rank has another value, and another direction.
+#
+# These are the ten kinds of bugs. $t$ is the size of a tensor group, and $d$ the size of a data group (always different
+# here). "Reference" is what a rank should have: its part of the gradient of one process.
+#
+# | kind | what went wrong | what the gradients look like |
+# |---|---|---|
+# | `"not summed"` | a norm sees a rank's own tokens only; its gradient was not summed over the tensor group | one parameter: the gradients of a tensor group add up to the reference |
+# | `"replicas not summed"` | several ranks hold the same key head, and each sees its own query heads only | one parameter: those of a tensor group that *have the same reference* add up to it, and these are not all |
+# | `"wrong group"` | a cut weight was averaged over all ranks, not over its data group | one parameter: all ranks of a tensor group have the mean of the tensor group's references |
+# | `"on every rank"` | a bias was added by every rank before the sum (it is 0 at the start, so the loss is right) | one parameter: $t$ times the reference |
+# | `"ties not summed"` | embedding and head are one weight, but each copy kept its own gradient | two parameters whose references are equal: their gradients add up to it |
+# | `"backward not reduced"` | an all-gather whose backward pass keeps the rank's own gradient, where the ranks' should be added up | everything before that place is wrong, everything after it is right |
+# | `"averaged twice"` | the loss was divided by $d$, and the gradients were averaged | everything: $1/d$ of the reference |
+# | `"wrong world size"` | a sum over the data group, divided by the number of all ranks | everything: $1/t$ of the reference |
+# | `"clipped locally"` | each rank clipped by the norm of what it holds | everything: a factor for each rank, not the same for all ranks of a tensor group |
+# | `"one seed"` | all ranks drop the same elements of their different tokens | everything differs, by no factor |
+
+# %% [markdown]
+# **Predict:** for how many of the ten bugs does the loss of the first step differ from the right one?
+
+# %% nbgrader={"grade": false, "grade_id": "17-predict-losses", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("bugs that change the first loss", None, unit="bugs")
+
+# %%
+runs_of_bugs = {kind: run_with(kind) for kind in KINDS}
+n_seen = 0
+for kind, run in runs_of_bugs.items():
+    with_bug, right_loss = run.losses
+    n_seen += abs(with_bug - right_loss) > 1e-9
+    print(f"{kind:22}loss {with_bug:.6f}   without the bug {right_loss:.6f}")
+guesses.settle("bugs that change the first loss", n_seen)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# One: with one dropout seed the forward pass is another one. (It is a fair loss of a fair model, only not of this one. Without the
+# reference beside it, nobody would notice that either.) All other bugs are in the backward pass or after it. The later
+# losses do differ, but you have no right ones to compare them with.
+#
+# </details>
+#
+# [[exercise 17-compose-bugs]]
+#
+# Write `blame(reference_grads, rank_grads, groups)`. It returns `(parameter, kind)`, or `None` if everything is right.
+#
+# - `reference_grads[rank][name]` is what the rank should have, and `rank_grads[rank][name]` what it has: float64 tensors of the
+#   same shape. The names come in the order of the forward pass.
+# - `groups["tensor"]` and `groups["data"]` are lists of groups, as in `rank_groups`.
+# - `kind` is one of the ten words. `parameter` is the name of the wrong parameter. Of `"ties not summed"` it is the first
+#   of the two names. Of `"backward not reduced"` it is the wrong parameter nearest to the loss. If *all* parameters are wrong,
+#   it is `"all"`.
+# - At most one bug is in a run. Numbers that should be equal agree to 8 digits at least, relative to the norm of the tensor.
+#   Different ones differ in the first few digits.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# First list the wrong parameters: those for which some rank differs. Then ask how many there are. None, one, all, or something in
+# between?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# All: divide norms to get each rank's factor, and test whether the reference times the factor is the gradient, for *every*
+# parameter. If not, it is the seed. One: test the four traces one after the other. For the two missing sums, add up the gradients
+# of those ranks of the tensor group whose references are equal to yours.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `def near(a, b): return (a - b).norm() <= 1e-8 * b.norm()`. For one wrong name and each rank, with `group` its tensor group:
+# `near(got, t * ref)` is "on every rank"; `near(got, sum(refs of group) / t)` is "wrong group"; and with
+# `alike = [r for r in group if torch.equal(refs[r], ref)]`, `near(sum(gots of alike), ref)` is a missing sum, of replicas if
+# `len(alike) < t`. If none fits, it is "backward not reduced", at the last of the wrong names.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "17-compose-bugs", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def blame(
+    reference_grads: Sequence[dict[str, Tensor]],
+    rank_grads: Sequence[dict[str, Tensor]],
+    groups: dict[str, list[list[int]]],
+) -> tuple[str, str] | None:
+    """The parameter and the kind of bug, or None."""
+    ### BEGIN SOLUTION
+    t, d = len(groups["tensor"][0]), len(groups["data"][0])
+    group_of = {rank: group for group in groups["tensor"] for rank in group}
+    ranks, names = range(len(rank_grads)), list(reference_grads[0])
+
+    def are_near(grads: Sequence[Tensor], wanted: Sequence[Tensor]) -> bool:
+        return all(near(a, b) for a, b in zip(grads, wanted, strict=True))
+
+    def of(name: str) -> tuple[list[Tensor], list[Tensor]]:
+        return [one[name] for one in rank_grads], [one[name] for one in reference_grads]
+
+    wrong = [name for name in names if not are_near(*of(name))]
+    if not wrong:
+        return None
+    if len(wrong) == len(names):
+        factors = [norm_of(rank_grads[rank]) / norm_of(reference_grads[rank]) for rank in ranks]
+        for grads, refs in map(of, names):
+            if not are_near(grads, [factor * ref for factor, ref in zip(factors, refs)]):
+                return "all", "one seed"
+        if all(abs(factor * d - 1) < 1e-8 for factor in factors):
+            return "all", "averaged twice"
+        if all(abs(factor * t - 1) < 1e-8 for factor in factors):
+            return "all", "wrong world size"
+        return "all", "clipped locally"
+
+    name = wrong[-1]
+    grads, refs = of(name)
+    if len(wrong) == 2 and are_near([a + b for a, b in zip(grads, of(wrong[0])[0])], refs):
+        return wrong[0], "ties not summed"
+    if are_near(grads, [t * ref for ref in refs]):
+        return name, "on every rank"
+    if are_near(grads, [sum(refs[other] for other in group_of[rank]) / t for rank in ranks]):
+        return name, "wrong group"
+    alike = [[r for r in group_of[rank] if torch.equal(refs[r], refs[rank])] for rank in ranks]
+    if are_near([sum(grads[other] for other in alike[rank]) for rank in ranks], refs):
+        return name, "not summed" if len(alike[0]) == t else "replicas not summed"
+    return name, "backward not reduced"
+
+
+def near(a: Tensor, b: Tensor) -> bool:
+    return bool((a - b).norm() <= 1e-8 * b.norm())
+
+
+def norm_of(grads: dict[str, Tensor]) -> Tensor:
+    return torch.cat([grad.flatten() for grad in grads.values()]).norm()
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "17-compose-bugs-check", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
+check("17-compose-bugs", blame)
+
+# %% [markdown]
+# Your tool, on all ten runs from above:
+
+# %%
+for kind, run in runs_of_bugs.items():
+    print(f"{kind:22}{blame(run.reference, run.ranks, run.groups)}")
+
+# %% tags=["figure"]
+unreduced = run_with("backward not reduced", "blocks.1.norm1.weight")
+labkit.figures.gradient_ratios(
+    unreduced.reference, unreduced.ranks, "backward not reduced: norm on the ranks / in one process"
+)
+
+# %% [markdown]
+# This is what a mistake in the backward pass looks like: everything after it is right, and it spoils everything before
+# it. In a run of 80 layers the step from right to wrong still stands at one line, which is why parameters are compared
+# in the order of the forward pass.
+#
+# **In practice** nobody has one process for 70 billion parameters. Make the model small instead: two layers, narrow, but with the
+# same code and the same groups, in float64 (or float32, and 4 digits), dropout included. Write it as a test that runs
+# before every large run. Frameworks do the same: Megatron-LM and torchtitan compare runs of different layouts in their tests,
+# most of them by loss curves, and the bugs of the table are those that got through.
 
 # %% [markdown]
 # ## What you measured
