@@ -92,8 +92,8 @@ environment()
 # ## What a check tells you
 #
 # Every exercise has a cell for your answer and, below it, a cell that checks it. A check runs your function on a few
-# cases and compares the results with the right ones. Most checks take a second or two. Run them as often as you like:
-# nobody counts.
+# cases and compares the results with the right ones. Most checks take a second or two. Run them as often as you like,
+# because attempts are not counted.
 #
 # Here is one on somebody else's answer. The task, which will be yours in a moment, is the **root-mean-square**: the
 # square root of the mean of the squares. This author thought that the mean of the absolute values is the same.

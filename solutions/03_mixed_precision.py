@@ -112,8 +112,8 @@ for name, dtype in (("fp32", torch.float32), ("pure fp16", torch.float16)):
 # %% [markdown]
 # In fp32 the larger epsilon changes little: the last loss is 0.141 instead of 0.116. In fp16 it is 0.002, lower than
 # any other, but by another algorithm. For 90 % of the weights $v$ is still 0, so AdamW divides their momentum by
-# $\epsilon$ alone. They are trained by plain momentum with a learning rate of $0.003 / 10^{-4} = 30$. On this toy that
-# happens to be fast. For your model nobody has tuned it.
+# $\epsilon$ alone. They are trained by plain momentum with a learning rate of $0.003 / 10^{-4} = 30$. On this small
+# model that happens to train fast. Nobody has tuned it for yours.
 #
 # The lasting cure is **mixed precision** (Micikevicius and others, 2017). Weights and optimizer states stay in fp32,
 # matrix products run in 16 bits, and each other operation runs in the lowest precision that it tolerates. This takes
@@ -241,8 +241,8 @@ labkit.figures.gradient_histogram(
 # %% [markdown]
 # <details><summary>Check your predictions</summary>
 #
-# Bin −26, which ends at $2^{-25}$, half of the smallest subnormal. Everything in bin −25 but its lower end, a tie,
-# still rounds up to $2^{-24}$. At step 120 more than a fifth of the gradients is lost.
+# Bin −26, which ends at $2^{-25}$, half of the smallest subnormal. In bin −25 only the lower end, a tie, becomes 0;
+# everything else in it rounds up to $2^{-24}$. At step 120 more than a fifth of the gradients is lost.
 #
 # </details>
 #
@@ -254,16 +254,16 @@ labkit.figures.gradient_histogram(
 # The real step overflows at four times your scale. Twice your scale would have fitted, but only by luck: it moves the
 # last bin to the numbers from $2^{15}$ to $2^{16}$, and those above 65504 do not fit.
 #
-# **In practice** bf16 needs none of this, because it has the exponents of fp32. It pays with three mantissa bits fewer,
-# 7 instead of 10, so each rounding is 8 times coarser than in fp16.
+# **In practice** bf16 needs none of this, because it has the exponents of fp32. It has three mantissa bits fewer, 7
+# instead of 10, so each rounding is 8 times coarser than in fp16.
 
 # %% [markdown]
 # ## Let the scale find itself
 #
 # The histogram moved in 120 steps, and it will keep moving. Nobody wants to look at it in every step, so the scale is
-# found by trial. Start too high. Whenever a gradient overflows, skip the step and halve the scale; after many clean
-# steps in a row, double it. The scale then stays just below the point where something overflows. This is how PyTorch's
-# own scaler behaves on made-up gradients:
+# found by trial and error. Start too high. Whenever a gradient overflows, skip the step and halve the scale; after
+# many clean steps in a row, double it. The scale then stays just below the point where something overflows. This is
+# how PyTorch's own scaler behaves on made-up gradients:
 
 # %% tags=["figure"]
 labkit.figures.loss_scale_trace(torch.amp.GradScaler)
@@ -632,7 +632,8 @@ lab03.print_losses(
 # - Without a list, inputs of different dtypes are promoted as usual (`torch.promote_types`).
 # - Promotion makes float32 of float16 with bfloat16, because neither contains the other.
 # - An in-place operation such as `add_` cannot change the dtype of the tensor that it writes into.
-# - `float` is a cast written in the model itself, not by autocast, and always returns float32, of float64 too.
+# - `float` is a cast written in the model itself, not by autocast, and always returns float32, even for a float64
+#   input.
 #
 # So the result of a float32 operation *stays* float32 until the next matrix product.
 
@@ -753,7 +754,7 @@ for op in BLOCKS["head"]:
 # On the CPU softmax, log-softmax, layer norm, sums and norms stay in bf16; only losses such as `cross_entropy` go to
 # fp32. So a run on a CPU does not test whether training is stable on a GPU. Three habits follow from the GPU's list:
 #
-# - Where a sum matters, do not write it as a `mean`: it is on no list, so its result is rounded to 16 bits.
+# - Where a sum matters, do not write it as a `mean`: `mean` is on no list, so its result is rounded to 16 bits.
 # - Where a piece of a model needs fp32, wrap it in `torch.autocast(device, enabled=False)` and call `.float()` on its
 #   inputs.
 # - Use `binary_cross_entropy_with_logits`. On a GPU `binary_cross_entropy` raises an error under autocast, because its
@@ -963,9 +964,9 @@ labkit.figures.mixed_precision.step_times(
 )
 
 # %% [markdown]
-# A CPU with 16-bit matrix units gains on the wide model. A CPU without them is slower under autocast than in fp32: it
-# casts every weight in every step and gets nothing in return. Do not conclude anything for a GPU: an A100 multiplies
-# matrices at 19.5 TFLOP/s in fp32, 156 in TF32 and 312 in fp16 or bf16.
+# A CPU with instructions for 16-bit matrix products is faster on the wide model. A CPU without them is slower under
+# autocast than in fp32: it casts every weight in every step and gets nothing in return. None of this tells you about
+# a GPU: an A100 multiplies matrices at 19.5 TFLOP/s in fp32, 156 in TF32 and 312 in fp16 or bf16.
 
 # %%
 guesses.score()
@@ -1033,8 +1034,8 @@ labkit.feature_row(
 # fp16, and concluded that one of the two was broken. Neither is. bf16 has 7 mantissa bits and fp16 has 10, so a gap
 # between neighbouring bf16 numbers is 8 times as wide.
 #
-# The cell needs `transformers`. The weights are random; those of the head are multiplied by 10, so that the logits reach
-# 13, a size that trained models have as well.
+# The cell needs `transformers`. The weights are random; those of the head are multiplied by 10, so that the logits
+# reach 13, as they do in trained models.
 
 # %%
 errors = {}
@@ -1049,10 +1050,10 @@ ratio = errors[torch.bfloat16] / errors[torch.float16]
 print(f"bf16 divided by fp16: {ratio:.1f}; in the report: {0.125 / 0.0195:.1f}")
 
 # %% [markdown]
-# The order of the sums differs: a matrix product over 48 rows is cut into other blocks than one over a single row (lab
-# 02). That shows as rounding, and in 16 bits the largest difference is one to a few gaps. Your ratio above and the
-# report's 6.4 are as close to 8 as you can expect of two maxima. This is not a bug. But where the two best tokens are
-# closer than 0.1, the generated text may change.
+# The order of the sums differs: a matrix product over 48 rows is cut into other blocks than one over a single row
+# (lab 02). That shows as rounding, and in 16 bits the largest difference is one to a few gaps. Your ratio above and
+# the report's 6.4 are as close to 8 as you can expect from two maxima. This is not a bug. But where the two best
+# tokens are closer than 0.1, the generated text may change.
 #
 # **A checkpoint** meets the same gaps when it was stored in one format and is loaded in the other:
 
@@ -1065,8 +1066,8 @@ for stored, loaded in ((torch.float16, torch.bfloat16), (torch.bfloat16, torch.f
     print(f"{stored} to {loaded}: {changed:.2%} of the weights change, relative error {error:.1e}")
 
 # %% [markdown]
-# **TF32.** On NVIDIA GPUs from Ampere on there is a third way to shorten a product: the tensor core rounds fp32 inputs to
-# 10 mantissa bits and adds their products in fp32. No dtype changes, so nothing in your program shows it.
+# **TF32.** On NVIDIA GPUs from Ampere on there is a third way to save bits in a product: the tensor core rounds fp32
+# inputs to 10 mantissa bits and adds their products in fp32. No dtype changes, so nothing in your program shows it.
 
 
 # %%

@@ -95,7 +95,7 @@ labkit.figures.memory_timeline(
 # | checkpoint | $a$ | $a + I$ | 2 |
 #
 # A backward pass costs about as much as two forward passes, so the second run turns a step of 3 units into one of 4.
-# The figure shows one feed-forward block, each tensor as long as its bytes.
+# The figure shows one feed-forward block; the length of each bar is the bytes of a tensor.
 
 # %% tags=["figure"]
 labkit.figures.kept_and_dropped()
@@ -269,7 +269,7 @@ for name, call in {
 #
 # $$P(k) = k + c\,\frac{L}{k} \quad \text{outputs of a layer}$$
 #
-# The price is one more forward pass, whatever $k$ is, because every layer runs twice.
+# The price is one more forward pass, whatever $k$ is: every layer runs twice.
 
 # %% [markdown]
 # **Predict:** for $L = 36$ and $c = 4$, which number of segments has the lowest peak?
@@ -496,8 +496,7 @@ guesses.settle("slowdown with 24 layers", (runs_of_a_layer + 2 * 24) / (24 + 2 *
 # Three ways to the same gradient, all with your functions: 16 layers that keep two outputs each ($c = 2$, for which
 # `best_segments` says 6). The red line climbs during the forward pass and comes down during the backward pass. The
 # blue one climbs slowly and has a tooth for each segment that is recomputed. The grey one stays below a low ceiling
-# that does not depend on the depth, apart from the weights' gradients. It pays with length: 790 operations instead of
-# 277.
+# that does not depend on the depth, apart from the weights' gradients. It pays in operations: 790 instead of 277.
 #
 # **In practice** nobody trains this way. But it is one end of a line: with room for $m$ activations, there is a best
 # plan for every $m$ between 1 and $n$ (Griewank and Walther's *revolve*). Reversible networks go another way and
@@ -746,7 +745,7 @@ labkit.figures.who_may_reuse()
 # [[exercise 05-offload]]
 #
 # Write `offload_hooks(cuda, parameters, n_in_flight)`, which returns the two functions `pack` and `unpack`. `cuda` is
-# `torch.cuda` or the simulated device; the tensor tells its device by `x.device`.
+# `torch.cuda` or the simulated device; `x.device` is the device that a tensor is on.
 #
 # - Every activation goes to **pinned** host memory and comes back, once, bit by bit the same. What is still on its
 #   way out when the backward pass begins may be used as it is.
@@ -1236,7 +1235,7 @@ print("validation loss, repaired: ", *(f"{loss:.4f}" for loss in losses))
 #
 # 3.25 MiB. The validation graph has 2.25 of them: input and output of the GELU are 1 MiB each, and the model's output
 # is 128 KiB. Another 128 KiB belong to the loss itself: on the CPU its storage keeps the size of the squared
-# differences. So use `.item()`, not `.detach()`. The hook's closure has the last MiB.
+# differences. So use `.item()`, not `.detach()`. The hook's closure holds the last MiB.
 #
 # </details>
 #
@@ -1401,10 +1400,9 @@ for size, (peak, _) in in_chunks.items():
 # </details>
 #
 # Even a single chunk of all 1024 tokens takes a third of the memory, because the gradient overwrites the logits.
-# Below some size the chunks no longer matter: what is left are the gradients, twice, those from the forward pass and
-# their product with the incoming scalar. (Liger Kernel multiplies in place instead. That saves the second copy, and
-# makes a second backward pass wrong.) No product is computed twice, so all this costs is the launches of smaller
-# kernels.
+# Below some size the chunks no longer matter. What is left is each gradient twice, as the forward pass made it and
+# multiplied by the incoming scalar. (Liger Kernel multiplies in place instead. That saves the second copy, and makes
+# a second backward pass wrong.) No product is computed twice, so all this costs is the launches of smaller kernels.
 #
 # With the layers checkpointed and the loss in chunks, only the body of the model still grows with the number of
 # tokens. Measured on GPT-2 medium without its head, every layer checkpointed:
@@ -1436,8 +1434,8 @@ print(
 
 # %% [markdown]
 # The inputs of the layers are $24 \cdot 4 \cdot 1024$ bytes, 96 KiB, per token; the rest is the inside of the one
-# layer that is being recomputed. A *context length* of a hundred thousand tokens takes 25 GB (23 GiB) this way, in
-# addition to the weights. Beyond that, the sequence itself is split over several cards (lab 19).
+# layer that is being recomputed. A *context* of a hundred thousand tokens takes 25 GB (23 GiB) this way, in addition
+# to the weights. Beyond that, the sequence itself is split over several cards (lab 19).
 
 # %% [markdown]
 # **In practice** PyTorch has `F.linear_cross_entropy` from version 2.13 on, and Liger Kernel and Cut Cross-Entropy

@@ -127,7 +127,7 @@ LOSS_SCALER = Oracle(
         ),
         Hint(
             as_if(NeverForgets, ForgetsNoDivision),
-            "What unscale_ noted in one step is still believed in the next: update must forget it, because every step "
+            "What unscale_ noted in one step is still used in the next: update must reset it, because every step "
             "brings new gradients, which are scaled again.",
         ),
         Hint(
@@ -176,7 +176,7 @@ LOSS_SCALER = Oracle(
         ),
         Hint(
             as_if(CountsOn),
-            "The scale grows once and then no more: set the count of clean steps back to 0 after growth.",
+            "The scale grows once and never again: set the count of clean steps back to 0 after growth.",
         ),
         Hint(
             as_if(StartsAtOne),
@@ -226,7 +226,7 @@ LOSS_SCALER = Oracle(
                     and t.first_off(WEIGHTS) == t.first
                 )
             ),
-            "After one skipped step, clean steps are skipped as well: update must forget what was found in a step.",
+            "After one skipped step, clean steps are skipped as well: update must reset what unscale_ found.",
         ),
         Hint(
             trace(

@@ -149,7 +149,7 @@ UNDERFLOW = Oracle(
         ),
         Hint(
             fractions_are(lambda tree, scale: 100 * to_zero(tree, scale)),
-            "These are percents: a fraction lies between 0 and 1.",
+            "These are percentages: a fraction lies between 0 and 1.",
         ),
         Hint(
             fractions_are(lambda tree, scale: to_zero(tree, scale) * int(tree["counts"].sum()) / len(tree["counts"])),
@@ -204,8 +204,8 @@ UNDERFLOW = Oracle(
         ),
         Hint(
             lambda run: run.got["largest_safe_scale"] in saves_the_smallest(run.tree) - {safe_scale(run.tree)},
-            "This scale follows from the smallest gradient. The large tail decides what is safe: the largest gradient "
-            "is the first to become infinite.",
+            "This scale follows from the smallest gradient. The largest gradient decides what is safe, because it is "
+            "the first to become infinite.",
         ),
         Hint(
             lambda run: math.frexp(run.got["largest_safe_scale"])[0] != 0.5,
@@ -222,8 +222,8 @@ UNDERFLOW = Oracle(
         ),
         Hint(
             lambda run: run.got["largest_safe_scale"] > safe_scale(run.tree),
-            "The large tail overflows: with this scale its gradients become infinite. The largest gradient decides "
-            "what is safe, not the smallest.",
+            "With this scale the largest gradients become infinite. The largest gradient decides what is safe, not "
+            "the smallest.",
         ),
         Hint(
             lambda run: 0 < run.got["largest_safe_scale"] < safe_scale(run.tree),

@@ -150,8 +150,8 @@ CHUNKED_LOSS = Oracle(
         ),
         Hint(
             lambda run: run.case.loud > 1 and not (run.got["loss"].isfinite() and run.got["dx"].isfinite().all()),
-            "Logits of some hundred overflow in exp, and beside the maximum of another token they all become 0. "
-            "Subtract from each row its own maximum first.",
+            "Logits of a few hundred overflow in exp, and with the maximum of another token subtracted they may all "
+            "become 0. Subtract from each row its own maximum first.",
         ),
         Hint(
             loss_like(lambda run: F.cross_entropy(run.tree["x"] @ run.tree["weight"].T, run.tree["labels"])),
@@ -165,8 +165,8 @@ CHUNKED_LOSS = Oracle(
         *(Hint(loss_like(with_another_picked(pick)), ANOTHER_LOGIT) for pick in (unchanged, torch.exp)),
         Hint(
             averages_means,
-            "That is the mean of the chunks' means, in which a token of a chunk with few labels weighs more. Add sums, "
-            "and divide once by the number of labels that count.",
+            "That is the mean of the chunks' means, which gives tokens in chunks with few labels more weight. Add "
+            "sums, and divide once by the number of labels that count.",
         ),
         Hint(
             loss_like(lambda run: losses(run).mean()),
@@ -183,7 +183,7 @@ CHUNKED_LOSS = Oracle(
         ),
         Hint(
             lambda run: any(is_factor(ratio(name, run), 1 / run.case.upstream) for name in ("dx", "dw")),
-            "backward ignores the gradient that comes from above: multiply both gradients by grad_output.",
+            "backward ignores the incoming gradient: multiply both gradients by grad_output.",
         ),
         Hint(
             lambda run: is_factor(ratio("dx", run), n_counted(run)),
@@ -198,11 +198,11 @@ CHUNKED_LOSS = Oracle(
         ),
         Hint(
             dx_like(lambda mean, own, n: mean / n),
-            "The gradient by the logits is p - [v = y]: the 1 at the label was not subtracted.",
+            "The gradient with respect to the logits is p - [v = y]: the 1 at the label was not subtracted.",
         ),
         Hint(
             dx_like(lambda mean, own, n: (mean + own) / n),
-            "The gradient by the logits is p - [v = y]: the 1 at the label was added.",
+            "The gradient with respect to the logits is p - [v = y]: the 1 at the label was added.",
         ),
         Hint(
             dx_like(lambda mean, own, n: mean / n - own),
@@ -216,7 +216,7 @@ CHUNKED_LOSS = Oracle(
         Hint(
             lambda run: not is_right("dx", run) and ratio("dx", run) != 0,
             "dx is right but for a factor: divide once by the number of labels that count, and multiply once by the "
-            "gradient that comes from above.",
+            "incoming gradient.",
         ),
         Hint(
             rows_left_out,
@@ -224,8 +224,8 @@ CHUNKED_LOSS = Oracle(
         ),
         Hint(
             lambda run: not is_right("dx", run),
-            "The rows of dx are not (p - [v = y]) @ W / n: were the logits really turned into probabilities? Look "
-            "whether each step writes into the buffer that the next one reads.",
+            "The rows of dx are not (p - [v = y]) @ W / n: were the logits really turned into probabilities? Check "
+            "that each step writes into the buffer that the next one reads.",
         ),
         Hint(
             lambda run: is_right("dx", run) and not is_right("dw", run),

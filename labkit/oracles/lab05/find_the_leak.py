@@ -205,8 +205,8 @@ FIND_THE_LEAK = Oracle(
         ),
         Hint(
             lambda run: run.got["hooks_left"] < 0,
-            "A hook is gone that was there before. Take off your own alone: remove() the handle that its registration "
-            "returned.",
+            "A hook is gone that was there before. Remove only your own: call remove() on the handle that its "
+            "registration returned.",
         ),
         Hint(
             lambda run: run.got["hooks_left"] > 0,
@@ -239,8 +239,8 @@ FIND_THE_LEAK = Oracle(
         ),
         Hint(
             noted("losses", "losses", later_scale=EVAL_SCALE),
-            "From the second step on the model trains in evaluation mode, which validation has left on. Keep "
-            "model.train(True) at the beginning of each step.",
+            "From the second step on the model trains in evaluation mode, because nothing switches back after the "
+            "validation pass. Keep model.train(True) at the beginning of each step.",
         ),
         Hint(
             noted("sizes", "linear"),

@@ -132,7 +132,7 @@ LOW_MEMORY = Oracle(
     diagnose=(
         Hint(
             lambda run: of_an_inner_layer(run) and run.got["dx"].ndim == 0,
-            "The loss comes first, and then the gradient by x.",
+            "The loss comes first, and then the gradient with respect to x.",
         ),
         Hint(
             of_an_inner_layer,
@@ -196,8 +196,8 @@ LOW_MEMORY = Oracle(
         ),
         Hint(
             lambda run: run.got["dx"] is None,
-            "There is no gradient by x: the detached input of each layer needs requires_grad_(True), and its .grad is "
-            "what goes to the layer before.",
+            "There is no gradient with respect to x: the detached input of each layer needs requires_grad_(True), and "
+            "its .grad is what goes to the layer before.",
         ),
     ),
 )

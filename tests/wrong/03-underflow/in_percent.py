@@ -1,4 +1,4 @@
-# hint: These are percents
+# hint: These are percentages
 def fraction_to_zero(exponents, counts, scale):
     return 100 * counts[exponents + math.log2(scale) < -25].sum().item() / counts.sum().item()
 def largest_safe_scale(exponents, counts):

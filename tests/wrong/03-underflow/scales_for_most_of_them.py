@@ -1,4 +1,4 @@
-# hint: The large tail overflows
+# hint: the largest gradients become infinite
 def fraction_to_zero(exponents, counts, scale):
     lost = exponents + math.log2(scale) < -25
     return (counts[lost].sum() / counts.sum()).item()
