@@ -42,7 +42,9 @@ def _of_axes(axes: Axes) -> str:
 
 
 def _is_shown(text: Text) -> bool:
-    return text.get_visible() and bool(text.get_text().strip())
+    """Of what is written into a drawing, a lone number says nothing where its place is not seen."""
+    said = text.get_text().strip()
+    return text.get_visible() and bool(said) and not said.isdecimal()
 
 
 def _listed(texts: Iterable[str]) -> str:

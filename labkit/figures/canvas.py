@@ -8,6 +8,7 @@ pyplot keeps every figure alive and shows it a second time at the end of the cel
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -15,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread, imsave
 
 from labkit.figures.alt import described
+from labkit.shell import current_shell
 
 DPI = 100
 MARGIN, RADIUS = 10, 8
@@ -31,6 +33,12 @@ class LabFigure(Figure):
     """
 
     alt = ""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # Where a notebook has loaded pyplot, as widgets do, IPython has a way of its own to draw every Figure.
+        if shell := current_shell():
+            shell.display_formatter.formatters["image/png"].for_type(LabFigure, LabFigure._repr_png_)
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int | str]]:
         drawn = io.BytesIO()

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import pytest
+from IPython.core.formatters import DisplayFormatter
+from IPython.core.pylabtools import select_figure_formats
+
 from labkit import figures
+from labkit.figures import canvas
 from labkit.figures.alt import MOST_CHARACTERS, described
 from labkit.figures.canvas import new_figure
 
@@ -28,6 +35,17 @@ def test_it_is_cut_between_words() -> None:
     axes.set_xlabel("many words, " * 60)
     said = described(figure)
     assert len(said) <= MOST_CHARACTERS + 2 and said.endswith("words …")
+
+
+def test_it_stays_when_a_notebook_loads_pyplot(monkeypatch: pytest.MonkeyPatch) -> None:
+    shell = SimpleNamespace(display_formatter=DisplayFormatter())
+    monkeypatch.setattr(canvas, "current_shell", lambda: shell)
+    figure = figures.amp_step()
+    select_figure_formats(shell, {"png"})  # what loading pyplot does, and ipywidgets load it
+    for shown in (figure, figures.amp_step()):
+        data, metadata = shell.display_formatter.format(shown)
+        assert data["image/png"] == shown._repr_png_()[0]
+        assert metadata["image/png"]["alt"].startswith("Weights float32")
 
 
 def test_a_notebook_gets_it_where_the_figure_has_no_words_of_its_own() -> None:
