@@ -139,7 +139,7 @@ LABS = (
         "19",
         "Long context and experts",
         "scale",
-        50,
+        150,
         needs=("13", "14"),
         instead=(
             ("13", "its text on online softmax"),

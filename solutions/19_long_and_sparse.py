@@ -6,7 +6,8 @@
 # computes 15 times as much as the first, and the machine waits for 47 % of the time. **How do you cut a triangle into 8 equal
 # pieces?**
 #
-# You will deal out a text so that all ranks have the same work.
+# You will deal out a text so that all ranks have the same work, and send keys and values around a ring of ranks, so that each
+# query meets every key before it and no rank ever holds the whole text.
 #
 # [[time]]
 #
@@ -18,6 +19,8 @@ from collections.abc import Sequence
 import labkit.figures
 import torch
 from labkit import Predictions, check, progress, written
+from labkit.material.lab19 import attend, attend_backward, one_text, ring_pass
+from labkit.ranks import Comm, measure_ranks
 from torch import Tensor
 
 guesses = Predictions("19")
@@ -179,6 +182,167 @@ if written(zigzag):
 # **In practice** Megatron-LM cuts a sequence in this way wherever `--context-parallel-size` is above 1; PyTorch does it in
 # `torch.distributed.tensor.experimental.context_parallel`, which shards the buffers that you name (inputs, labels and
 # positions) all alike.
+
+# %% [markdown]
+# [[stop]]
+
+# %% [markdown]
+# ## Attention around a ring
+#
+# Each rank has queries, keys and values of its own positions, and each query has to meet the keys of *all* ranks. Gathering them
+# would put the whole text on every rank again. In **ring attention** the queries stay, and blocks of keys and values travel:
+#
+# | step | rank 0 | rank 1 | rank 2 | rank 3 |
+# |---|---|---|---|---|
+# | 0 | own block | own block | own block | own block |
+# | 1 | block of rank 3 | block of rank 0 | block of rank 1 | block of rank 2 |
+# | 2 | block of rank 2 | block of rank 3 | block of rank 0 | block of rank 1 |
+# | 3 | block of rank 1 | block of rank 2 | block of rank 3 | block of rank 0 |
+#
+# Between two steps everybody sends the block to rank $r+1$ and receives the next one from rank $r-1$. After $n-1$ hops each rank has
+# met all of them, and never held more than two.
+#
+# A rank cannot finish a softmax with one block: the sum of exponentials is not complete. That is the problem of lab 13's online
+# softmax, and it has the same solution. Of each block a rank works out the output $o_b$ over the keys of this block alone, and
+# the logarithm of the sum of their exponentials, $\ell_b$ (lse). Two blocks together have
+#
+# $$\ell = \log(e^{\ell_a} + e^{\ell_b}), \qquad o = e^{\ell_a - \ell}\, o_a + e^{\ell_b - \ell}\, o_b.$$
+#
+# In the backward pass a share of attention is $e^{\text{score} - \ell}$ with the final $\ell$, so each block can be worked on alone
+# again. But a block's gradients have parts from the queries of all ranks. They travel *with* the block and collect a part on each
+# rank.
+
+# %% [markdown]
+# **Predict:** 8 ranks, and a block's keys and values together are 1 MB. How many MB does a rank send in the forward and the backward
+# pass together?
+
+# %% nbgrader={"grade": false, "grade_id": "19-predict-ring-bytes", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("sent in a ring of 8", None, unit="MB")
+
+# %% [markdown]
+# [[exercise 19-ring-attention]]
+#
+# `positions` is (ranks, length): row `r` has the positions of rank `r`, in any order. `q`, `k`, `v`, `out` and the gradients are
+# (heads, length, d), `lse` is (heads, length). Of a block, two functions work out for you:
+#
+# - `attend(q, k, v, q_positions, k_positions)` returns `(out, lse)` over these keys alone, behind the causal mask.
+# - `attend_backward(q, k, v, q_positions, k_positions, out, lse, d_out)` returns what this block adds to the gradient of `q`, and what
+#   these queries add to the gradients of its `k` and `v`. `out` and `lse` are those over *all* keys.
+#
+# You write the ring:
+#
+# - `ring_forward(comm, q, k, v, positions)` returns `(out, lse)` of the rank's queries over all keys of the text.
+# - `ring_backward(comm, q, k, v, positions, out, lse, d_out)` returns the gradients of the rank's own `q`, `k` and `v`.
+#
+# Send $n-1$ times in the forward pass. In the backward pass keys and values travel $n-1$ hops and their gradients $n$, and there
+# are never more than two blocks of each. There are at least two ranks.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# `torch.stack([k, v])` is one message instead of two. After `step` hops, whose block does rank $r$ have? The table above tells.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# In each step start both transfers (`isend`, `irecv`), work on the block that you have, then wait for both. Begin with your own
+# block: every query sees at least itself there, so `lse` is finite from the first step on. `torch.logaddexp` adds two sums in
+# logarithms.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# Backward: start with `grads = torch.zeros_like(block)`. In each of $n$ steps add the block's parts to `grads`, and pass `grads` on,
+# also after the last step: then the sums of your own keys come home. `block` is passed on in all steps but the last.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "19-ring-attention", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def ring_forward(
+    comm: Comm, q: Tensor, k: Tensor, v: Tensor, positions: Tensor
+) -> tuple[Tensor, Tensor]:
+    """(out, lse) of the rank's queries over the keys of all ranks."""
+    ### BEGIN SOLUTION
+    n, rank = comm.world_size, comm.rank
+    block = torch.stack([k, v])
+    out, lse = attend(q, k, v, positions[rank], positions[rank])
+    for step in range(1, n):
+        coming = torch.empty_like(block)
+        works = [comm.isend(block, (rank + 1) % n), comm.irecv(coming, (rank - 1) % n)]
+        for work in works:
+            work.wait()
+        block = coming
+        o, part = attend(q, block[0], block[1], positions[rank], positions[(rank - step) % n])
+        both = torch.logaddexp(lse, part)
+        out = out * (lse - both).exp()[..., None] + o * (part - both).exp()[..., None]
+        lse = both
+    return out, lse
+    ### END SOLUTION
+
+
+def ring_backward(
+    comm: Comm,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    positions: Tensor,
+    out: Tensor,
+    lse: Tensor,
+    d_out: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of the rank's own q, k and v."""
+    ### BEGIN SOLUTION
+    n, rank = comm.world_size, comm.rank
+
+    def pass_on(tensor: Tensor) -> Tensor:
+        coming = torch.empty_like(tensor)
+        works = [comm.isend(tensor, (rank + 1) % n), comm.irecv(coming, (rank - 1) % n)]
+        for work in works:
+            work.wait()
+        return coming
+
+    block, d_q = torch.stack([k, v]), torch.zeros_like(q)
+    grads = torch.zeros_like(block)
+    for step in range(n):
+        at = positions[rank], positions[(rank - step) % n]
+        of_q, of_k, of_v = attend_backward(q, block[0], block[1], *at, out, lse, d_out)
+        d_q += of_q
+        grads[0] += of_k
+        grads[1] += of_v
+        grads = pass_on(grads)
+        if step < n - 1:
+            block = pass_on(block)
+    return d_q, grads[0], grads[1]
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "19-ring-attention-check", "locked": true, "points": 6, "schema_version": 3, "solution": false, "task": false}
+check("19-ring-attention", ring_forward, ring_backward)
+
+# %%
+if written(ring_forward, ring_backward):
+    texts = one_text(n_ranks=8, length=64, n_heads=16, d=64)
+    _, traffic = measure_ranks(lambda comm: ring_pass(comm, texts, ring_forward, ring_backward), 8)
+    block_bytes = 2 * 16 * 64 * 64 * 4
+    print(f"a block of keys and values   {block_bytes / 1e6:.2f} MB")
+    print(f"sent by a rank               {max(traffic.bytes_sent) / 1e6:.2f} MB")
+    print(f"in blocks                    {max(traffic.bytes_sent) / block_bytes:.0f}")
+    guesses.settle("sent in a ring of 8", max(traffic.bytes_sent) / block_bytes)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# 22 MB: $n-1 = 7$ hops in the forward pass, and in the backward pass 7 for keys and values and 8 for their gradients. All of it is
+# sent to a neighbour while the rank works on another block. So it costs time only where a block takes longer to send than to
+# work on, and the work grows with the *square* of the block's length.
+#
+# </details>
+#
+# **In practice** a rank does not wait before it works: it starts the transfer, works on the block that it has, and waits then. The
+# blocks that lie behind the mask as a whole are skipped. Megatron-LM's `--context-parallel-size` and PyTorch's
+# `context_parallel` do both, with FlashAttention for a block.
 
 # %% [markdown]
 # ## What you measured

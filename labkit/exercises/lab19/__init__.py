@@ -1,3 +1,3 @@
 """Lab 19, long context and experts: what is asked, given and run."""
 
-ORDER = ("zigzag",)
+ORDER = ("zigzag", "ring-attention")

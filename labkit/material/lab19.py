@@ -1,0 +1,60 @@
+"""Lab 19: attention of some queries to some keys, and its backward pass. The ring and its sums are the students'.
+
+Shapes: q (heads, length, d), k and v (heads, keys, d), positions (length,) and (keys,) of int64 in the whole text. A
+query sees the keys at its own position and before it. lse: the logarithm of the sum of a query's exponentials,
+(heads, length); -inf where it sees no key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from labkit.ranks import Comm
+
+Text = dict[str, Any]
+
+
+def scores(q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor:
+    """Scaled by the root of d, -inf where the key is not visible: (heads, length, keys)."""
+    found = q @ k.mT * q.shape[-1] ** -0.5
+    return found.masked_fill_(k_positions > q_positions[:, None], -torch.inf)
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
+    """(out, lse) of causal attention to these keys alone; a query that sees none of them has the output 0."""
+    found = scores(q, k, q_positions, k_positions)
+    lse = found.logsumexp(-1)
+    return (found - lse.nan_to_num(neginf=0.0)[..., None]).exp_() @ v, lse
+
+
+def attend_backward(
+    q: Tensor, k: Tensor, v: Tensor, q_positions: Tensor, k_positions: Tensor, out: Tensor, lse: Tensor, d_out: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What these keys add to the gradient of q, and the gradients of k and v from these queries.
+
+    out, lse: of these queries over *all* keys of the text; d_out: the gradient of out. (Tri Dao and others,
+    FlashAttention, 2022, algorithm 4.)
+    """
+    share = (scores(q, k, q_positions, k_positions) - lse[..., None]).exp_()
+    d_v = share.mT @ d_out
+    d_scores = share * (d_out @ v.mT - (d_out * out).sum(-1, keepdim=True)) * q.shape[-1] ** -0.5
+    return d_scores @ k, d_scores.mT @ q, d_v
+
+
+def one_text(n_ranks: int, length: int, n_heads: int, d: int) -> Text:
+    """q, k, v and d_out of each rank, (n_ranks, heads, length, d), and positions in contiguous blocks."""
+    gen = torch.Generator().manual_seed(19)
+    shape = (n_ranks, n_heads, length, d)
+    drawn = {name: torch.randn(shape, generator=gen) for name in ("q", "k", "v", "d_out")}
+    return {"positions": torch.arange(n_ranks * length).view(n_ranks, length), **drawn}
+
+
+def ring_pass(comm: Comm, text: Text, forward: Callable, backward: Callable) -> None:
+    """A forward and a backward pass of a rank's part of the text by the student's functions."""
+    q, k, v, d_out = (text[name][comm.rank] for name in ("q", "k", "v", "d_out"))
+    out, lse = forward(comm, q, k, v, text["positions"])
+    backward(comm, q, k, v, text["positions"], out, lse, d_out)

@@ -1,0 +1,154 @@
+"""Lab 19: the oracle of attention around a ring: PyTorch's attention to the whole text, and autograd's gradients."""
+
+from __future__ import annotations
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab19.ring_attention import GUARDED_BYTES, Ring
+from labkit.oracles.lab19.ring_mistakes import (
+    accumulated,
+    away_from_home,
+    backward_is,
+    counted_from_own_lse,
+    forward_is,
+    hops_short,
+    joined,
+    keys_in_own_places,
+    no_number,
+    only_own_block,
+    own_queries_only,
+    without_the_last,
+)
+from labkit.oracles.lab19.whole_attention import CLOSE, expect
+from labkit.spec import Budget, CaseRun, Hint, Observation, Oracle
+
+ROOM_BYTES, GUARDS_BYTES = 2**18, 2**20
+"""For logarithms, masks, and what Python itself holds; and in small cases for what looks after messages."""
+
+
+def most_bytes(run: CaseRun[Ring]) -> int:
+    """Keys and values travel n-1 hops in each pass, their gradients n: the last one brings them home."""
+    n = run.case.n_ranks
+    return (3 * n - 2) * run.case.block_bytes
+
+
+def most_held(run: CaseRun[Ring]) -> int:
+    """Two blocks of keys and values and two of their gradients, what a block adds to them, output and gradient of q
+    and their parts; and a few tensors of scores."""
+    case = run.case
+    room = GUARDS_BYTES if case.block_bytes < GUARDED_BYTES else ROOM_BYTES
+    return round(7.5 * case.block_bytes) + 5 * 4 * case.n_heads * case.length**2 + room
+
+
+def in_words(run: Observation) -> str:
+    case = run.case
+    dealt = "dealt by chance" if case.by_chance else "dealt in zigzag"
+    shape = (case.n_heads, case.length, case.d)
+    return (
+        f"{case.n_ranks} ranks, {case.n_ranks * case.length} tokens {dealt}; q, k and v of shape {shape} on each rank"
+    )
+
+
+RING_ATTENTION = Oracle(
+    id="19-ring-attention",
+    call=in_words,
+    places={
+        "out": "output",
+        "lse": "logarithm of the sums (lse)",
+        "d_q": "gradient of q",
+        "d_k": "gradient of k",
+        "d_v": "gradient of v",
+    },
+    expect=expect,
+    tolerance=CLOSE,
+    judge=(inputs_untouched,),
+    axis="other numbers of ranks, and texts that are not dealt in zigzag",
+    errors={
+        "changed the tensor that it was sending": "isend returns at once, while the tensor is still being read: call "
+        "wait() on what it returned before you write into the tensor. Receive into a tensor of its own.",
+        "deadlock": "Everybody waits for everybody. Start both transfers (isend, irecv), and wait for both afterwards.",
+    },
+    budgets=(
+        Budget(
+            "bytes_sent",
+            most_bytes,
+            "Too many bytes. Keys and values travel n-1 hops in the forward pass and n-1 in the backward pass; the "
+            "gradients of k and v travel n. Positions and results stay at home.",
+        ),
+        Budget(
+            "peak_bytes",
+            most_held,
+            "Too much is held: keys and values or their gradients of many ranks. A rank needs the block that it works "
+            "on and the one that is coming; the one before it can go.",
+        ),
+    ),
+    diagnose=(
+        Hint(
+            forward_is(only_own_block),
+            "Each rank attended to its own keys alone. Pass keys and values on around the ring, n-1 times.",
+        ),
+        Hint(
+            forward_is(without_the_last),
+            "One block is missing: n blocks are worked on, and between them are n-1 hops.",
+        ),
+        Hint(
+            forward_is(keys_in_own_places),
+            "The mask is wrong from the second block on: the keys that have come are those of another rank, and stand "
+            "at its positions, positions[source].",
+        ),
+        Hint(
+            forward_is(lambda run, rank: keys_in_own_places(run, rank, direction=1)),
+            "The mask is wrong from the second block on. Messages go to rank r + 1, so after `step` hops rank r has "
+            "the block of rank r - step, and not of r + step.",
+        ),
+        Hint(
+            forward_is(lambda run, rank: accumulated(run, rank, "sum")),
+            "The outputs of the blocks were added up. Each is an average of values over its own keys: weigh it by the "
+            "block's share of the sum of exponentials, exp(its lse - the lse of all).",
+        ),
+        Hint(
+            forward_is(lambda run, rank: accumulated(run, rank, "mean")),
+            "The outputs of the blocks were averaged. A block with larger scores counts more: weigh each output by "
+            "exp(its lse - the lse of all).",
+        ),
+        Hint(
+            forward_is(lambda run, rank: accumulated(run, rank, "not rescaled")),
+            "What was there before was not rescaled. When a block comes, the sum of exponentials grows, so the output "
+            "so far loses weight: multiply it by exp(old lse - new lse).",
+        ),
+        Hint(
+            forward_is(lambda run, rank: joined(run, rank, "sum")),
+            "The output is right and lse is not: logarithms do not add up. lse is the logarithm of the sum of "
+            "exponentials: torch.logaddexp.",
+        ),
+        Hint(
+            forward_is(lambda run, rank: joined(run, rank, "max")),
+            "The output is right and lse is not: it is the largest of the blocks' and not the logarithm of their sum: "
+            "torch.logaddexp.",
+        ),
+        Hint(
+            no_number,
+            "NaN came back. Either something was read before its wait() returned, or a sum started from two times "
+            "-inf: begin with the rank's own block, where every query sees at least itself.",
+        ),
+        Hint(
+            backward_is(away_from_home),
+            "The gradients of k and v are right, and on the wrong rank. They belong to the keys that they have "
+            "travelled with: after the last block one more hop brings them home.",
+        ),
+        Hint(
+            backward_is(own_queries_only),
+            "The gradients of k and v come from the rank's own queries alone. Queries of all ranks have seen these "
+            "keys: their gradients have to travel with them and collect a part on each rank.",
+        ),
+        Hint(
+            backward_is(hops_short),
+            "The gradients of k and v are those of other ranks' keys added together. What a rank works out for the "
+            "block that it has goes with this block, and not into a sum of the rank's own.",
+        ),
+        Hint(
+            backward_is(counted_from_own_lse),
+            "The gradients were worked out from a block's own lse or output. A share of attention is "
+            "exp(score - lse) with the lse over all keys: hand attend_backward those that ring_forward returned.",
+        ),
+    ),
+)
