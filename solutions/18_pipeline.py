@@ -13,6 +13,7 @@
 # You need to know what ranks, `send` and `recv` are (lab 14), but nothing that you wrote there.
 
 # %% nbgrader={"grade": false, "grade_id": "18-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import random
 from collections.abc import Sequence
 
 import torch
@@ -24,8 +25,10 @@ from labkit import Predictions, check, progress, written
 from labkit.exercises.lab18.interleaved import Looped, run_looped
 from labkit.exercises.lab18.model import Stage
 from labkit.exercises.lab18.orders import Pipe, run_of
+from labkit.exercises.lab18.zero_bubble import UNEVEN, run_split, uniform
 from labkit.material.lab18 import naive_step, train_on_stages
 from labkit.material.lab18_schedules import running_ahead, without_reserve
+from labkit.pipeline import Action, run_schedule
 from labkit.ranks import Comm
 
 guesses = Predictions("18")
@@ -675,6 +678,166 @@ if written(interleaved):
 
 # %% [markdown]
 # ## Split the backward pass: zero bubble
+#
+# This section is optional, and its exercise is a puzzle. A backward pass computes two things. For a linear layer $y = xW$:
+#
+# $$\underbrace{\frac{\partial L}{\partial x} = \frac{\partial L}{\partial y}\, W^\top}_{\text{I: the input gradient}} \qquad\qquad
+# \underbrace{\frac{\partial L}{\partial W} = x^\top \frac{\partial L}{\partial y}}_{\text{W: the weight gradient}}$$
+#
+# The stage before waits for the input gradient only. Nobody waits for the weight gradient, except the optimizer at the end of
+# the step. So a stage can run W where it would otherwise wait. It pays with memory, because $x$ is needed until then:
+# now a micro-batch is kept from its forward pass to the end of its W.
+
+# %% [markdown]
+# **Predict:** 4 stages and 8 micro-batches; F, I and W take one unit each. With 1F1B each stage waits for 9 units. Stages may
+# hold 4 micro-batches, as stage 0 does with 1F1B. How many units does each stage have to wait at least, if you put the weight
+# gradients in the best places?
+
+# %% nbgrader={"grade": false, "grade_id": "18-predict-least-waiting", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("least waiting of a stage", None, unit="units")
+
+# %% [markdown]
+# [[exercise 18-zero-bubble]]
+#
+# Write `zero_bubble(forward, input_grad, weight_grad, n_microbatches, memory)`. The first three are lists: how long each pass
+# takes, by stage. It returns the orders of *all* stages, a list of lists. Entries are `("F", i)`, `("I", i)` and `("W", i)`:
+#
+# | entry | needs |
+# |---|---|
+# | `("F", i)` | the activation of micro-batch $i$ from the stage before, unless this is the first stage |
+# | `("I", i)` | its own `("F", i)`, and the next stage's `("I", i)`, unless this is the last stage |
+# | `("W", i)` | its own `("I", i)` |
+#
+# No stage may hold more than `memory` micro-batches at once, each from the beginning of its F to the end of its W. The
+# waiting time of all stages together may be 5 % longer than in the best schedule. There are two kinds of cases:
+#
+# - All passes take equally long, there are at least as many micro-batches as stages, and `memory` is the number of stages. The
+#   best schedule is ZB-H1 of the paper.
+# - Two or three stages that differ, three or four micro-batches. The best schedule was found by trying all.
+#
+# `run_schedule(orders, costs, memory_cap=memory)` plays an order: see the cell below the check for how to call it. You may use
+# it inside your function.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Begin with your 1F1B and replace each B by I and W. Where does a stage wait for the next one? What if the next one had put
+# off a weight gradient?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# If all passes take equally long: the warm-up is that of 1F1B, and stage $i$ runs each weight gradient $i$ micro-batches late.
+# The last stage then holds $p$ micro-batches too. At the end, each stage runs the weight gradients that are left.
+#
+# If the stages differ, build schedules pass by pass: of all passes that could come next, take one, at random. Play a thousand
+# such schedules, and keep the shortest.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# Most random schedules wait where they need not. Give chance less room: of all passes that could come next, find the one
+# that would *end* first. On its stage, choose among the passes that can *begin* before that end. The best schedule is still
+# among those that you can reach. Use `random.Random(0)`, so that you get the same schedule every time.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "18-zero-bubble", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def zero_bubble(
+    forward: list[float],
+    input_grad: list[float],
+    weight_grad: list[float],
+    n_microbatches: int,
+    memory: int,
+) -> list[list[tuple[str, int]]]:
+    """For each stage what it runs, in order: ("F", i) forward, ("I", i) and ("W", i) the halves of backward."""
+    ### BEGIN SOLUTION
+    n_stages, times = len(forward), {"F": forward, "I": input_grad, "W": weight_grad}
+
+    def put_off(stage: int) -> list[tuple[str, int]]:
+        """ZB-H1: 1F1B, where stage i runs each weight gradient i micro-batches late."""
+        order = [("F", i) for i in range(min(n_microbatches, n_stages - 1 - stage))]
+        for i in range(n_microbatches):
+            ahead = i + n_stages - 1 - stage
+            order += [("F", ahead)] if ahead < n_microbatches else []
+            order += [("I", i)] + ([("W", i - stage)] if i >= stage else [])
+        return order + [("W", i) for i in range(max(0, n_microbatches - stage), n_microbatches)]
+
+    def by_chance(rng: random.Random) -> tuple[float, list[list[tuple[str, int]]]]:
+        """A schedule in which no stage waits longer than it takes to run something else first."""
+        ends: dict[tuple[str, int, int], float] = {}
+        orders: list[list[tuple[str, int]]] = [[] for _ in forward]
+        count = [dict.fromkeys("FIW", 0) for _ in forward]
+        free = [0.0] * n_stages
+        for _ in range(3 * n_stages * n_microbatches):
+            choices = []
+            for stage, n in enumerate(count):
+                needs = {
+                    "F": [("F", stage - 1, n["F"])] if stage else [],
+                    "I": [("F", stage, n["I"])]
+                    + ([("I", stage + 1, n["I"])] if stage < n_stages - 1 else []),
+                    "W": [("I", stage, n["W"])],
+                }
+                for kind, wanted in needs.items():
+                    is_full = kind == "F" and n["F"] - n["W"] == memory
+                    if (
+                        n[kind] < n_microbatches
+                        and not is_full
+                        and all(one in ends for one in wanted)
+                    ):
+                        begin = max([free[stage], *(ends[one] for one in wanted)])
+                        choices.append((begin + times[kind][stage], stage, begin, kind))
+            first_end, stage, _, _ = min(choices)
+            end, _, _, kind = rng.choice([c for c in choices if c[1] == stage and c[2] < first_end])
+            i = count[stage][kind]
+            ends[kind, stage, i] = free[stage] = end
+            orders[stage].append((kind, i))
+            count[stage][kind] += 1
+        return max(free), orders
+
+    if len({*forward, *input_grad, *weight_grad}) == 1:
+        return [put_off(stage) for stage in range(n_stages)]
+    rng = random.Random(0)
+    return min((by_chance(rng) for _ in range(1500)), key=lambda found: found[0])[1]
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "18-zero-bubble-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+check("18-zero-bubble", zero_bubble)
+
+# %% [markdown]
+# The same work as 1F1B, with the weight gradients (green) in the gaps:
+
+# %% tags=["figure"]
+labkit.figures.pipeline_chart(run_split(zero_bubble, uniform(4, 8)), "zero_bubble")
+
+# %%
+if written(zero_bubble):
+    guesses.settle("least waiting of a stage", run_split(zero_bubble, uniform(4, 8)).idle[0])
+    orders = zero_bubble(UNEVEN.forward, UNEVEN.input_grad, UNEVEN.weight_grad, 4, 3)
+    actions = [[Action(kind, stage, i) for kind, i in order] for stage, order in enumerate(orders)]
+    yours = run_schedule(actions, UNEVEN.costs, memory_cap=UNEVEN.memory)
+    print(
+        f"three stages that differ: your step takes {yours.makespan:g} units, the best {UNEVEN.best:g}"
+    )
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# 3 units, a third of what 1F1B waits. The last stage cannot begin before an activation has passed the three stages before it,
+# and this one bubble of $p-1$ passes cannot be filled: there is nothing to run yet. We looked at all schedules to be sure.
+#
+# </details>
+#
+# So why does the paper say *zero*? If stages may hold about twice as much (ZB-H2), the gaps in the middle and at the end close
+# as well. What is left is the beginning of the very first step, if the optimizer step of one stage does not wait for those of the
+# others.
+#
+# **In practice:** `ScheduleZBVZeroBubble`, `ScheduleInterleavedZeroBubble` and `ScheduleDualPipeV` of
+# `torch.distributed.pipelining` split the backward pass. DeepSeek-V3 was trained with DualPipe, which also hides the messages of
+# its experts in it.
 
 # %% [markdown]
 # ## What you measured

@@ -1,0 +1,12 @@
+# hint: ('I', i) stands before ('W', i)
+def zero_bubble(forward, input_grad, weight_grad, n_microbatches, memory):
+    n_stages, orders = len(forward), []
+    for stage in range(n_stages):
+        warm_up = min(n_microbatches, n_stages - 1 - stage)
+        order = [("F", i) for i in range(warm_up)]
+        for i in range(n_microbatches):
+            if warm_up + i < n_microbatches:
+                order.append(("F", warm_up + i))
+            order += [("W", i), ("I", i)]
+        orders.append(order)
+    return orders
