@@ -255,6 +255,32 @@ if written(gpipe):
 # however you cut it. The GPipe paper therefore recomputes all activations (lab 05). Can a better order help?
 
 # %% [markdown]
+# ## Play a schedule yourself
+#
+# Before you read how others do it, build a schedule by hand. A click on "forward 0" adds the next forward pass of stage 0,
+# which begins as soon as it can. A pass that lacks something is refused, and you are told what it lacks. This is what the
+# first moves look like, the last of which was refused:
+
+# %% tags=["figure"]
+labkit.figures.schedule_strip([("F", 0), ("F", 0), ("F", 1), ("F", 2), ("B", 0)])
+
+# %% [markdown]
+# With three stages and four micro-batches, GPipe takes 18 units of time, and every stage holds 4 micro-batches. Can you do
+# it in 18 as well, with stage 0 holding 3? Can you do it with 2? (On a printed page there is nothing to click.)
+
+# %% tags=["figure"]
+labkit.figures.schedule_game(n_stages=3, n_microbatches=4)
+
+# %% [markdown]
+# <details><summary>What is possible</summary>
+#
+# 18 units with 3, 2 and 1 micro-batches held, by stage. With only 2 on stage 0, it has to wait for a gradient before it
+# may begin its third forward pass, and no order takes less than 21 units. With 1 there is one micro-batch in the whole
+# pipeline: 36 units, as in naive model parallelism.
+#
+# </details>
+
+# %% [markdown]
 # ## The schedule buys memory: 1F1B
 #
 # A micro-batch takes up memory from its forward pass to its backward pass. GPipe lets the first one wait until the last one has
@@ -384,9 +410,6 @@ if written(gpipe, one_f_one_b):
 
 # %% [markdown]
 # [[stop]]
-
-# %% [markdown]
-# ## Play a schedule yourself
 
 # %% [markdown]
 # ## Send and receive: a real training step

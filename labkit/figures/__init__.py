@@ -64,6 +64,7 @@ from labkit.figures.roofline import flops_against_time, roofline
 from labkit.figures.rounding import orders_of_adding, rounding_to_even
 from labkit.figures.sampler import who_sees_what
 from labkit.figures.scaling import scaling_law
+from labkit.figures.schedule_game import schedule_game, schedule_strip
 from labkit.figures.sharded_step import sharded_step
 from labkit.figures.sharding import held_by_stage, sharding_bars, sharding_sliders, tokens_that_hide
 from labkit.figures.source_heat import source_heat
@@ -177,6 +178,8 @@ __all__ = [
     "roofline",
     "rounding_to_even",
     "scaling_law",
+    "schedule_game",
+    "schedule_strip",
     "segment_map",
     "segment_tradeoff",
     "sharded_step",

@@ -5,12 +5,13 @@
     run.makespan, run.bubble, run.peak_live
 
 An order that cannot run raises a `ScheduleError` whose text names the pass and what it lacks. `complete=False` plays
-the beginning of a schedule, which is how a schedule is built one pass at a time.
+the beginning of a schedule, which is how `ScheduleGame` builds one pass at a time.
 
 No tensor is computed or sent here, and no schedule is made: orders come in, times go out.
 """
 
 from labkit.pipeline.actions import KINDS, Action, Costs, in_words, needs
+from labkit.pipeline.game import ScheduleGame
 from labkit.pipeline.rules import ScheduleError, live_counts
 from labkit.pipeline.run import Event, ScheduleRun, run_schedule
 
@@ -20,6 +21,7 @@ __all__ = [
     "Costs",
     "Event",
     "ScheduleError",
+    "ScheduleGame",
     "ScheduleRun",
     "in_words",
     "live_counts",
