@@ -5,8 +5,10 @@
 # stages forward and back. The clock says: speed-up 1.00, and each device is idle for 75 % of the time. **Four devices, and
 # not a second saved: what are they waiting for, and how do you get them to work at the same time?**
 #
-# You will work out who waits for how long, cut the batch into micro-batches, and write the schedules that keep all stages
-# busy (GPipe, 1F1B, interleaved). Then you train a real model on three stages that send and receive.
+# At the end, the same four devices will be idle for less than 9 % of the time, and of two schedules that are equally fast, one
+# will keep an eighth of what the other keeps. You will work out who waits for how long, cut the batch into micro-batches, and
+# write the schedules that keep all stages busy (GPipe, 1F1B, interleaved). Then you train a real model on three stages that
+# send and receive.
 #
 # [[time]]
 #
@@ -865,6 +867,47 @@ if written(zero_bubble):
 # %% [markdown]
 # ## What you measured
 #
+# The same model on four devices, by your own functions. The batch is one piece, then 32 micro-batches; a forward pass through
+# a stage takes 1 unit of time for a micro-batch, a backward pass 2, and messages are free. One device alone takes 384 units.
+
+# %%
+alone = 32 * 4 * 3
+
+
+def played(order):
+    """A schedule of yours on a clock, with four stages and 32 micro-batches."""
+    return run_of(order, Pipe(4, 32))
+
+
+print(f"{'four devices':24}{'step':>10}{'speed-up':>10}{'idle':>8}{'kept by stage 0':>24}")
+if written(idle_shares, speedup):
+    passes = ([32.0] * 4, [64.0] * 4, [0.0] * 3)
+    times, idle = speedup(*passes), sum(idle_shares(*passes)) / 4
+    print(f"{'one batch':24}{alone / times:10.1f}{times:10.2f}{idle:8.1%}{'the whole batch':>24}")
+for name, order in {"GPipe": gpipe, "1F1B": one_f_one_b}.items():
+    if written(order):
+        run = played(order)
+        kept = f"{run.peak_live[0]} of 32"
+        print(
+            f"{name:24}{run.makespan:10.1f}{alone / run.makespan:10.2f}{run.bubble:8.1%}{kept:>24}"
+        )
+if written(interleaved):
+    run = run_looped(interleaved, Looped(4, 2, 32, forward=0.5, backward=1.0))
+    kept = f"{run.peak_live[0] / 2:g} of 32"
+    times = alone / run.makespan
+    print(
+        f"{'interleaved, 2 chunks':24}{run.makespan:10.1f}{times:10.2f}{run.bubble:8.1%}{kept:>24}"
+    )
+
+# %% [markdown]
+# | feature | speed | memory | where it ends |
+# |---|---|---|---|
+# | naive model parallelism | one device's, minus the messages | weights divided by $p$ | when you want to train and not only to fit |
+# | micro-batches, GPipe | idle $(p-1)/(m+p-1)$ of the step | activations of the whole batch | $m$ ends where memory is full, or micro-batches become too small |
+# | 1F1B | as GPipe | activations of $p - i$ micro-batches on stage $i$ | the first stage needs most |
+# | interleaved, $v$ chunks | idle $(p-1)/(vm+p-1)$ | a little more than 1F1B | messages times $(vp-1)/(p-1)$ |
+# | zero bubble (optional) | most of what is left | as 1F1B | the gradients of weights have to wait, and the optimizer with them |
+#
 # Micro-batches buy time, the schedule buys memory, and splitting the backward pass in two buys what is left.
 #
 # And this is how well you guessed:
@@ -881,20 +924,60 @@ progress("18", globals())
 # %% tags=["figure"]
 labkit.feature_row(
     "18",
-    "four stages, one batch",
-    speed=lambda: f"{speedup([1.0] * 4, [2.0] * 4, [0.0] * 3):.2f} x one device",
+    "1F1B, 4 stages, 32 micro-batches",
+    speed=lambda: f"{alone / played(one_f_one_b).makespan:.2f} x one device",
     memory=lambda: (
-        f"1/{len(idle_shares([1.0] * 4, [2.0] * 4, [0.0] * 3))} of the layers on each device"
+        f"{played(one_f_one_b).peak_live[0]} micro-batches kept by stage 0, with GPipe {played(gpipe).peak_live[0]}"
     ),
 )
+
+# %% [markdown]
+# ## Open questions
+#
+# Two questions, 2 + 3 points. A person reads your answers, so no check responds at once, and `progress` does not count
+# them. A few sentences each; numbers count more than words.
+#
+# **A.** (2 points, read by a person) A colleague trains with GPipe on 8 stages and 16 micro-batches, and has memory for no more
+# of them. "I switch to 1F1B, its bubble is smaller", they say. What happens to the idle time if they change nothing else? What
+# should they change, and what do they get?
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "18-open-smaller-bubble", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# Nothing else changed, the idle time stays as it is: 7/23 = 30 % of the step with both. But stage 0 keeps 8 micro-batches now and
+# not 16, however many there are. So they can take more and smaller shares of a larger batch: with 64 micro-batches of the same
+# size 7/71 = 10 % are idle, and stage 0 still keeps 8. (If the batch must not grow, the memory that is free lets them recompute
+# less, or they cut the batch finer, as long as the GPU stays busy.)
+#
+# Marks: 1/2 for "the same", with the share. 1/2 for 8 against 16. 1 for more micro-batches and what that makes of the share.
+# ### END SOLUTION
+
+# %% [markdown]
+# **B.** (3 points, read by a person) 16 GPUs in two nodes of 8; within a node a GPU sends 200 GB/s, and 25 GB/s leave a node.
+# The model has 13 billion parameters in bfloat16, 40 layers and a width of 5120. A step has 64 micro-batches of 4096 tokens. You
+# can cut the model into 2 stages (one on each node), or average gradients between the nodes as in data parallelism. How many
+# bytes leave a node in a step with each, and how long do they take? What else decides?
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "18-open-between-nodes", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# Pipeline: an activation has 4096 x 5120 x 2 B = 42 MB. 64 of them go out, and 64 gradients come back: 2.7 GB leave each node, which
+# takes 0.11 s, and nearly all of it hides behind the passes of other micro-batches. Data parallelism: an all-reduce among 2 nodes sends
+# 2 x 1/2 x 26 GB = 26 GB out of each node: 1.04 s once a step, which can be hidden behind the last backward pass at most.
+# So the pipeline sends a tenth. It pays with a bubble of 1/65 = 1.5 %, and needs stages of equal cost (embedding and logits!).
+# Data parallelism has no bubble, but each node has to hold the whole model, and its half of the batch is 32 micro-batches. With fewer
+# or shorter micro-batches the pipeline's bytes shrink and its bubble grows.
+#
+# Marks: 1 for the pipeline's bytes and time, 1 for the all-reduce's. 1 for two of: bubble, balance, memory, what can be hidden.
+# ### END SOLUTION
 
 # %% [markdown]
 # ## Where to read on
 #
 # - Yanping Huang and others, *GPipe: Efficient Training of Giant Neural Networks using Pipeline Parallelism* (NeurIPS 2019).
+# - Deepak Narayanan and others, *PipeDream: Generalized Pipeline Parallelism for DNN Training* (SOSP 2019), where 1F1B comes from.
 # - Deepak Narayanan and others, *Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM* (SC 2021):
-#   1F1B, and interleaved stages.
+#   1F1B with a flush, and interleaved stages.
 # - Penghui Qi and others, *Zero Bubble Pipeline Parallelism* (ICLR 2024).
 # - PyTorch's documentation of `torch.distributed.pipelining`.
 #
-# **Sources.** The texts above. `device_map`: the documentation of `transformers` and `accelerate`.
+# **Sources.** The texts above. `device_map`: the documentation of `transformers` and `accelerate`. Tied layers and
+# `train_batch`: DeepSpeed's documentation of pipeline parallelism.
