@@ -123,7 +123,7 @@ LABS = (
         "17",
         "Tensor parallelism",
         "scale",
-        220,
+        245,
         needs=("14",),
         instead=(("14", "`comm.all_reduce` and `comm.all_gather_single` of `labkit.run_ranks`"),),
     ),

@@ -23,7 +23,7 @@ import labkit.figures
 from labkit import Predictions, check, progress, written
 from labkit.exercises.lab17.planted import KINDS
 from labkit.material.lab17 import final_loss, mlp_on_ranks
-from labkit.material.lab17_bugs import run_with
+from labkit.material.lab17_bugs import run_finished_by, run_with
 from labkit.material.lab17_groups import sent_by_kind
 from labkit.material.lab17_loss import loss_bytes_sent
 from labkit.ranks import Comm
@@ -716,6 +716,95 @@ labkit.figures.gradient_ratios(
 # same code and the same groups, in float64 (or float32, and 4 digits), dropout included. Write it as a test that runs
 # before every large run. Frameworks do the same: Megatron-LM and torchtitan compare runs of different layouts in their tests,
 # most of them by loss curves, and the bugs of the table are those that got through.
+
+# %% [markdown]
+# ## Mend one
+#
+# Here is the end of such a program: what happens between the backward pass and the optimizer. `grads` are a rank's own
+# gradients, and the function changes them in place. `cuts[name]` says how a parameter is cut: `"rows"` or `"columns"` (each rank of a
+# tensor group has another part), `"kv"` (key and value heads, of which the ranks in `replicas` have the same), or `"whole"`
+# (every rank has all of it, and uses it on its own tokens). `ties` are pairs of names of one weight. There is one bug in it.
+
+
+# %%
+def finish_shown(grads, cuts, ties, tensor, replicas, data):
+    for name, grad in grads.items():
+        if "norm" in name:
+            tensor.all_reduce(grad)
+        if cuts[name] == "kv":
+            replicas.all_reduce(grad)
+    for first, second in ties:
+        grads[first] += grads[second]
+        grads[second].copy_(grads[first])
+    for grad in grads.values():
+        data.all_reduce(grad, op="avg")
+
+
+shown = run_finished_by(finish_shown)
+if written(blame):
+    print("blame says:", blame(shown.reference, shown.ranks, shown.groups))
+
+# %% tags=["figure"]
+labkit.figures.gradient_ratios(shown.reference, shown.ranks)
+
+# %% [markdown]
+# [[exercise 17-mend]]
+#
+# Write `finish_gradients`: the same without the bug. After it, each rank has its part of the gradients of one process. It gets
+# the communicators of three groups: `tensor`, `replicas` (the ranks of the tensor group that hold the same key and value heads;
+# it may be this rank alone) and `data`. Each data group's loss is the mean over its own tokens.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Which rows of the figure are wrong? What do these parameters have in common with the norms?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# The bias of a row-parallel layer is added after the reduce-scatter, so each rank adds it to its own tokens. Its gradient is partial, as
+# that of a norm is. Names are a bad way to tell such parameters; `up.bias` is cut by rows and needs no sum.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# Replace the first condition by `cuts[name] == "whole"`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "17-mend", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def finish_gradients(
+    grads: dict[str, Tensor],
+    cuts: dict[str, str],
+    ties: Sequence[tuple[str, str]],
+    tensor: Comm,
+    replicas: Comm,
+    data: Comm,
+) -> None:
+    """Make a rank's own gradients those that its optimizer needs, in place."""
+    ### BEGIN SOLUTION
+    partial_over = {"whole": tensor, "kv": replicas}
+    for name, grad in grads.items():
+        if comm := partial_over.get(cuts[name]):
+            comm.all_reduce(grad)
+    for first, second in ties:
+        total = grads[first] + grads[second]
+        for name in (first, second):
+            grads[name].copy_(total)
+    for name in grads:
+        data.all_reduce(grads[name], op="avg")
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "17-mend-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+check("17-mend", finish_gradients)
+
+# %% [markdown]
+# Megatron-LM does not go by names either: such parameters carry an attribute, `sequence_parallel = True`, and what finishes
+# the gradients looks for it. A new layer whose author forgets the attribute brings the bug back, and no loss curve will
+# show it.
 
 # %% [markdown]
 # ## What you measured

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from labkit.exercises.lab17.compose_bugs import CLIPPED, TIES
-from labkit.exercises.lab17.composed import Grads, Layout, OneRank, draw, one_process, parts
+from labkit.exercises.lab17.composed import Finish, Grads, Layout, OneRank, draw, one_process, parts
 from labkit.exercises.lab17.planted import NONE, SITES, Bug
 from labkit.ranks import Comm, simulate
 
@@ -42,3 +42,18 @@ def run_with(kind: str, parameter: str = "", seed: int = 17) -> Run:
     return Run(
         kind, parts(one_process(layout, weights, batches), layout), [grads for grads, _ in got], layout.groups, losses
     )
+
+
+def run_finished_by(finish: Finish, seed: int = 17) -> Run:
+    """The same run without a bug up to the end of the backward pass, and then this."""
+    layout = replace(LAYOUT, tied=True)
+    weights, batches = draw(layout, torch.Generator().manual_seed(seed))
+
+    def rank(comm: Comm) -> tuple[Grads, float]:
+        one = OneRank(layout, comm)
+        return one.gradients(weights, batches, finish), one.loss_now
+
+    got = simulate(rank, layout.n_ranks)[0]
+    loss = sum(one for _, one in got) / layout.n_ranks
+    reference = parts(one_process(layout, weights, batches), layout)
+    return Run("", reference, [grads for grads, _ in got], layout.groups, (loss, loss))

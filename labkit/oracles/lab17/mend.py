@@ -1,0 +1,142 @@
+"""Lab 17: what is true of finished gradients: those of one process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab17.composed import Grads, draw, one_process, parts, shapes
+from labkit.exercises.lab17.mend import Finished
+from labkit.oracles.hints import once
+from labkit.spec import CaseRun, Hint, Observation, Oracle
+
+NEAR = 1e-8
+"""Of float64 gradients, relative to the norm."""
+
+
+@once
+def wanted(run: CaseRun[Finished]) -> list[Grads]:
+    """What each rank should have."""
+    layout = run.case.layout
+    weights, batches = draw(layout, torch.Generator().manual_seed(run.tree["seed"]))
+    return parts(one_process(layout, weights, batches), layout)
+
+
+def near(got: Tensor | None, right: Tensor, factor: float = 1.0) -> bool:
+    return got is not None and got.shape == right.shape and bool((got - factor * right).norm() <= NEAR * right.norm())
+
+
+@once
+def bad(run: CaseRun[Finished]) -> list[str]:
+    """The names whose gradient is wrong on some rank."""
+    ranks = list(zip(wanted(run), run.got["ranks"], strict=True))
+    return [
+        name for name in wanted(run)[0] if not all(near(one["grads"].get(name), right[name]) for right, one in ranks)
+    ]
+
+
+def as_in_one_process(run: CaseRun[Finished]) -> str | None:
+    """A property: every rank has its part of one process's gradients."""
+    for rank, (right, one) in enumerate(zip(wanted(run), run.got["ranks"], strict=True)):
+        for name, grad in right.items():
+            got = one["grads"].get(name)
+            if not near(got, grad):
+                norm, has = float(grad.norm()), "gone" if got is None else f"of norm {float(got.norm()):.5g}"
+                also = f"{len(bad(run))} of {len(right)} parameters are wrong"
+                return f"rank {rank}: the gradient of {name} should be of norm {norm:.5g}, and is {has} ({also})"
+    return None
+
+
+def all_bad(condition: Callable[[str, str], bool]) -> Callable[[CaseRun[Finished]], bool]:
+    """A hint's condition: there are wrong parameters, and all of them are such: (name, how it is cut)."""
+
+    def when(run: CaseRun[Finished]) -> bool:
+        cuts = {name: cut for name, (_, cut) in shapes(run.case.layout).items()}
+        return bool(bad(run)) and all(condition(name, cuts[name]) for name in bad(run))
+
+    return when
+
+
+def all_are(factor: Callable[[Finished], float], cut: str = "") -> Callable[[CaseRun[Finished]], Any]:
+    """A hint's condition: all parameters that are cut so are the right ones times a factor."""
+
+    def when(run: CaseRun[Finished]) -> Any:
+        cuts = {name: one for name, (_, one) in shapes(run.case.layout).items()}
+        these = [name for name in bad(run) if not cut or cuts[name] == cut]
+        return these == bad(run) and all(
+            near(one["grads"].get(name), right[name], factor(run.case))
+            for right, one in zip(wanted(run), run.got["ranks"], strict=True)
+            for name in these
+        )
+
+    return when
+
+
+def in_words(run: Observation) -> str:
+    case = run.case
+    return (
+        f"finish_gradients(...) in a run of {case.data} data x {case.tensor} tensor ranks, {case.kv_heads} key and "
+        f"value heads, {'embedding and head tied' if case.tied else 'nothing tied'}"
+    )
+
+
+MEND = Oracle(
+    id="17-mend",
+    call=in_words,
+    judge=(inputs_untouched, as_in_one_process),
+    axis="numbers of ranks and of key heads, and tied weights",
+    diagnose=(
+        Hint(
+            all_are(lambda case: 1 / case.tensor, "whole"),
+            "The gradients of what every rank holds whole are too small by the size of a tensor group: they are parts "
+            "of a sum, and were averaged.",
+        ),
+        Hint(
+            all_are(lambda case: case.data),
+            "All gradients are too large by the number of data groups: each group's loss is a mean of its own tokens, "
+            "so average over the groups.",
+        ),
+        Hint(
+            all_are(lambda case: 1 / case.tensor),
+            "All gradients are too small by the size of a tensor group: the sum over data groups is divided by their "
+            "number, and not by that of all ranks.",
+        ),
+        Hint(
+            all_bad(lambda name, cut: cut == "whole" and name.endswith("bias")),
+            "That is still the planted bug. The biases of row-parallel layers (o.bias, down.bias) are added to this "
+            'rank\'s tokens alone, as norms are: what is cut "whole" has a part of its gradient on each rank.',
+        ),
+        Hint(
+            all_bad(lambda name, cut: name.endswith("up.bias")),
+            "up.bias is cut by rows, and a rank's part of its gradient is complete. It is no sum over the tensor "
+            "group: go by how a parameter is cut, and not by its name.",
+        ),
+        Hint(
+            all_bad(lambda name, cut: cut == "whole"),
+            "What every rank holds whole is used on this rank's tokens alone: its gradient has to be summed over the "
+            "tensor group.",
+        ),
+        Hint(
+            all_bad(lambda name, cut: cut == "kv"),
+            "Key and value heads are summed over the ranks that hold the same head, `replicas`, and those alone.",
+        ),
+        Hint(
+            all_bad(lambda name, cut: cut in ("rows", "columns") and name not in ("embed.weight", "head.weight")),
+            "Gradients of parts that only one rank of a tensor group holds are complete: a sum over the group mixes "
+            "unrelated weights.",
+        ),
+        Hint(
+            all_bad(lambda name, cut: name in ("embed.weight", "head.weight")),
+            "Two names of one weight: the gradient of both is the sum of the two.",
+        ),
+        Hint(
+            lambda run: len(bad(run)) == len(wanted(run)[0]),
+            "All gradients are wrong. Every data group has other samples: average over `data`, last, and over no other "
+            "ranks.",
+        ),
+    ),
+)
