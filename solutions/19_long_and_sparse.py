@@ -7,19 +7,28 @@
 # pieces?**
 #
 # You will deal out a text so that all ranks have the same work, and send keys and values around a ring of ranks, so that each
-# query meets every key before it and no rank ever holds the whole text.
+# query meets every key before it and no rank ever holds the whole text. Then you will hand out places at the experts of a
+# mixture.
 #
 # [[time]]
 #
 # You need to know what ranks and their collectives are (lab 14), and what online softmax is (lab 13).
 
 # %% nbgrader={"grade": false, "grade_id": "19-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import math
 from collections.abc import Sequence
 
 import labkit.figures
 import torch
 from labkit import Predictions, check, progress, written
-from labkit.material.lab19 import attend, attend_backward, one_text, ring_pass
+from labkit.material.lab19 import (
+    attend,
+    attend_backward,
+    expert_counts,
+    one_text,
+    ring_pass,
+    router_logits,
+)
 from labkit.ranks import Comm, measure_ranks
 from torch import Tensor
 
@@ -345,6 +354,120 @@ if written(ring_forward, ring_backward):
 # `context_parallel` do both, with FlashAttention for a block.
 
 # %% [markdown]
+# ## Experts, and who gets a place
+#
+# A **mixture of experts** replaces one large MLP by many smaller ones, the experts. A router, one linear layer, gives each token a
+# score for each expert, and the token goes to the $k$ best. A token costs $k$ experts, and the model has the parameters of all.
+#
+# The experts lie on different ranks, and each works on what comes to it: the slowest is the one with the most tokens. If every
+# token chose at random, that would hardly matter. But tokens of a text have much in common, and a router soon has favourites:
+
+# %%
+even, skewed = expert_counts(shared=0.0), expert_counts(shared=1.0)
+display(
+    labkit.figures.expert_load(
+        {"independent tokens": even, "tokens with a shared direction": skewed}
+    )
+)
+for name, counts in (("independent tokens", even), ("tokens with a shared direction", skewed)):
+    print(f"{name:32} busiest of 8 experts: {max(counts) / (sum(counts) / 8):.2f} times the mean")
+
+# %% [markdown]
+# **Predict:** every expert gets places for 1.25 times the mean load, and what finds no place is dropped. What share of the tokens
+# with a shared direction is dropped, in percent?
+
+# %% nbgrader={"grade": false, "grade_id": "19-predict-dropped", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("dropped at 1.25", None, unit="%")
+
+# %% [markdown]
+# [[exercise 19-moe-capacity]]
+#
+# - `capacity(n_tokens, n_experts, k, factor)` returns how many **places** an expert has: `factor` times its load if all choices were
+#   spread evenly, rounded up to a whole number.
+# - `dispatch(logits, k, places)` takes the router's scores, (tokens, experts). It returns `experts`, (tokens, k), each token's
+#   choices with the best first, and `kept`, a bool tensor of the same shape: True where the choice has a place. Places are given
+#   to all first choices in the order of the tokens, then to all second choices, and so on.
+# - `balancing_loss(logits, k)` returns $E \sum_e f_e P_e$ over the $E$ experts: $f_e$ is the share of tokens that have expert $e$ among
+#   their $k$ choices (whether they find a place or not), $P_e$ the mean over all tokens of the softmax probability of $e$.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Who comes when? Put all choices into one queue. Each then has a number among those that want the same expert.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# `experts.t().flatten()` is the queue. With a 1 in the column of the chosen expert (`one_hot`), a cumulative sum over the queue counts
+# how many came before. The loss: counts have no gradient, so it reaches the router through $P$ alone.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `turn = one_hot.cumsum(0)` says which number each choice has at its expert; pick it with `gather`, compare it with `places`, and bring it
+# back to (tokens, k). Rounding up is `math.ceil`, or `-(-a // b)` for whole numbers.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "19-moe-capacity", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def capacity(n_tokens: int, n_experts: int, k: int, factor: float) -> int:
+    """How many choices an expert can take."""
+    ### BEGIN SOLUTION
+    return math.ceil(factor * n_tokens * k / n_experts)
+    ### END SOLUTION
+
+
+def dispatch(logits: Tensor, k: int, places: int) -> tuple[Tensor, Tensor]:
+    """The k best experts of each token, and which of these choices have a place."""
+    ### BEGIN SOLUTION
+    experts = logits.topk(k).indices
+    queue = experts.t().flatten()
+    wants = torch.nn.functional.one_hot(queue, logits.shape[1])
+    number = wants.cumsum(0).gather(1, queue[:, None])[:, 0]
+    return experts, (number <= places).view(k, -1).t()
+    ### END SOLUTION
+
+
+def balancing_loss(logits: Tensor, k: int) -> Tensor:
+    """The larger, the more the experts that are chosen often are also those with a high probability."""
+    ### BEGIN SOLUTION
+    n_tokens, n_experts = logits.shape
+    counts = logits.topk(k).indices.flatten().bincount(minlength=n_experts)
+    return n_experts * (counts / n_tokens * logits.softmax(-1).mean(0)).sum()
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "19-moe-capacity-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("19-moe-capacity", capacity, dispatch, balancing_loss)
+
+# %%
+if written(capacity, dispatch, balancing_loss):
+    for name, shared in (("independent tokens", 0.0), ("shared direction", 1.0)):
+        logits = router_logits(shared)
+        places = capacity(len(logits), 8, 1, 1.25)
+        dropped = 1 - dispatch(logits, 1, places)[1].float().mean().item()
+        print(
+            f"{name:20} places {places}   dropped {dropped:6.1%}   loss {balancing_loss(logits, 1).item():.2f}"
+        )
+    guesses.settle("dropped at 1.25", 100 * dropped)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# 27 %. The places are there, at experts whom nobody asks. A dropped token is not lost: it skips the experts, and only the residual
+# connection carries it on.
+#
+# </details>
+#
+# The balancing loss is smallest ($k$, so 1 here) where all experts are chosen alike. It is added to the training loss with a small
+# weight, 0.01 or so.
+#
+# **In practice** the switch is `output_router_logits=True` of a Mixtral-like configuration, with its `router_aux_loss_coef`. Mixtral drops
+# no tokens and takes the imbalance in time instead; Switch Transformer and GShard have a capacity factor.
+
+# %% [markdown]
 # ## What you measured
 #
 # And this is how well you guessed:
@@ -373,6 +496,8 @@ labkit.feature_row(
 #
 # - Hao Liu, Matei Zaharia and Pieter Abbeel, *Ring Attention with Blockwise Transformers for Near-Infinite Context* (ICLR 2024).
 # - William Brandon and others, *Striped Attention: Faster Ring Attention for Causal Transformers* (2023): round robin in place of zigzag.
+# - William Fedus, Barret Zoph and Noam Shazeer, *Switch Transformers* (JMLR 2022): capacity, dropped tokens, the balancing loss.
+# - Dmitry Lepikhin and others, *GShard* (ICLR 2021): first choices before second ones.
 # - Aaron Grattafiori and others, *The Llama 3 Herd of Models* (2024), section 3.3.2: context parallelism with $2n$ chunks.
 #
 # **Sources.** The texts above. Sizes of Llama-3-8B: its published configuration. Megatron-LM's and PyTorch's documentation of context

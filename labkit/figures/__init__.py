@@ -20,6 +20,7 @@ from labkit.figures.compile_calls import call_strip, versions_by_size
 from labkit.figures.cost_model import Between, between_nodes, between_nodes_bars, cost_map, time_against_size
 from labkit.figures.critical_batch import batch_slider, two_batch_sizes
 from labkit.figures.ddp import ddp_scaling, ddp_timeline, normalization_error
+from labkit.figures.expert_load import expert_load
 from labkit.figures.formats import bit_fields, number_line, quantization_error
 from labkit.figures.fused_bytes import fused_bytes
 from labkit.figures.gantt import gantt
@@ -119,6 +120,7 @@ __all__ = [
     "device_timeline",
     "dtype_map",
     "error_against_n",
+    "expert_load",
     "flops_against_time",
     "fsdp_timeline",
     "fused_bytes",

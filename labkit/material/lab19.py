@@ -1,4 +1,6 @@
-"""Lab 19: attention of some queries to some keys, and its backward pass. The ring and its sums are the students'.
+"""Lab 19: attention of some queries to some keys, its backward pass, and tokens for a router.
+
+The ring with its sums and who gets a place are the students'.
 
 Shapes: q (heads, length, d), k and v (heads, keys, d), positions (length,) and (keys,) of int64 in the whole text. A
 query sees the keys at its own position and before it. lse: the logarithm of the sum of a query's exponentials,
@@ -58,3 +60,17 @@ def ring_pass(comm: Comm, text: Text, forward: Callable, backward: Callable) -> 
     q, k, v, d_out = (text[name][comm.rank] for name in ("q", "k", "v", "d_out"))
     out, lse = forward(comm, q, k, v, text["positions"])
     backward(comm, q, k, v, text["positions"], out, lse, d_out)
+
+
+def router_logits(shared: float, n_tokens: int = 4096, n_experts: int = 8, width: int = 64) -> Tensor:
+    """A random router's scores of tokens: independent ones, and one direction `shared` times as long in all of them."""
+    gen = torch.Generator().manual_seed(19)
+    tokens = torch.randn(n_tokens, width, generator=gen)
+    tokens += shared * torch.randn(width, generator=gen)
+    return tokens @ torch.randn(width, n_experts, generator=gen) * width**-0.5
+
+
+def expert_counts(shared: float) -> list[int]:
+    """How many tokens of `router_logits` have each expert as their best."""
+    logits = router_logits(shared)
+    return logits.argmax(-1).bincount(minlength=logits.shape[1]).tolist()

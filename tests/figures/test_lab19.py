@@ -19,3 +19,10 @@ def test_a_bar_is_the_number_of_pairs() -> None:
     assert [bar.get_width() for bar in bars] == [3, 7]
     assert "Pairs by rank: 3, 7." in figure.alt
     assert figure.axes[1].lines[0].get_xdata()[0] == 5
+
+
+def test_what_is_above_the_places_of_an_expert_stands_out() -> None:
+    figure = figures.expert_load({"even": [4, 4], "uneven": [7, 1]}, factor=1.25)
+    heights = [[bar.get_height() for bar in axes.patches] for axes in figure.axes]
+    assert heights == [[4, 4, 0, 0], [5, 1, 2, 0]]
+    assert "uneven: 7, 1" in figure.alt

@@ -1,0 +1,271 @@
+"""Lab 19: what is true of tokens that go to experts with few places, and of the loss that evens out their load.
+
+Experts are those of torch.topk, the loss is that of transformers; who has a place is told by a property.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from labkit.compare import compare, inputs_untouched
+from labkit.exercises.lab19.moe_capacity import Routing
+from labkit.oracles.calls import as_call
+from labkit.oracles.hints import once
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Observation, Oracle, Tolerance
+
+CLOSE = Tolerance(atol=1e-7, rtol=1e-4)
+
+
+def expect(run: CaseRun[Routing]) -> dict[str, Any]:
+    """Experts, and the loss with its gradient; the places are judged by properties."""
+    from transformers.models.mixtral.modeling_mixtral import load_balancing_loss_func
+
+    case, logits = run.case, run.tree["logits"].clone().requires_grad_()
+    loss = load_balancing_loss_func((logits,), case.n_experts, case.k)
+    loss.backward()
+    # kept and capacity are what came back: `judge` is about them.
+    return {
+        "capacity": run.got["capacity"],
+        "experts": run.tree["logits"].topk(case.k).indices,
+        "kept": run.got["kept"],
+        "loss": loss.detach(),
+        "gradient": logits.grad,
+    }
+
+
+def load(case: Routing) -> float:
+    """What an expert gets where all get the same, times the factor."""
+    return case.factor * case.n_tokens * case.k / case.n_experts
+
+
+def capacity_is_right(run: CaseRun[Routing]) -> str | None:
+    """A property: the least whole number that is not below the even load times the factor; either of two where the
+    order of the products decides."""
+    places = run.got["capacity"]
+    if not isinstance(places, int) or isinstance(places, bool):
+        return f"capacity returned {places!r}, and a whole number of Python is asked for"
+    if not math.ceil(load(run.case) - 1e-9) <= places <= math.ceil(load(run.case) + 1e-9):
+        return f"capacity is {places}, and {run.case.factor:g} times an even load are {load(run.case):g} places"
+    return None
+
+
+def kept_are_the_first(run: CaseRun[Routing]) -> str | None:
+    """A property: each expert fills its places, all first choices in order, then all second ones."""
+    kept, experts = run.got["kept"], run.expected["experts"]
+    if not isinstance(kept, Tensor) or kept.dtype != torch.bool or kept.shape != experts.shape:
+        what = f"{kept.dtype} of shape {tuple(kept.shape)}" if isinstance(kept, Tensor) else type(kept).__name__
+        return f"kept is {what}, and bool of shape {tuple(experts.shape)} is asked for"
+    if not torch.equal(run.got["experts"], experts):
+        return None
+    queue, has_place = experts.t().flatten(), kept.t().flatten()
+    for expert in range(run.case.n_experts):
+        mine = has_place[queue == expert]
+        wanted = min(run.case.places, len(mine))
+        if int(mine.sum()) != wanted:
+            return f"expert {expert} is chosen {len(mine)} times, has {run.case.places} places, and keeps {mine.sum()}"
+        if not bool(mine[:wanted].all()):
+            return f"expert {expert} keeps a choice that comes later, and drops an earlier one"
+    return None
+
+
+# Mistakes -------------------------------------------------------------------------------------------------------------
+
+
+def capacity_is(made: Callable[[Routing], float]) -> Callable[[CaseRun[Routing]], Any]:
+    def when(run: CaseRun[Routing]) -> Any:
+        if run.got["capacity"] != made(run.case):
+            return False
+        return True if capacity_is_right(run) else CANNOT_TELL
+
+    return when
+
+
+def in_turn(experts: Tensor, queue: list[tuple[int, int]], places: int) -> Tensor:
+    """Who has a place if (token, choice) ask in this order."""
+    kept, taken = torch.zeros_like(experts, dtype=torch.bool), {}
+    for token, choice in queue:
+        expert = int(experts[token, choice])
+        kept[token, choice] = taken.get(expert, 0) < places
+        taken[expert] = taken.get(expert, 0) + 1
+    return kept
+
+
+@once
+def made_kept(run: CaseRun[Routing], how: str) -> Tensor:
+    """Who has a place by a mistake."""
+    case, experts = run.case, run.got["experts"]
+    tokens, choices = range(case.n_tokens), range(case.k)
+    by_choice = [(token, choice) for choice in choices for token in tokens]
+    if how == "token by token":
+        return in_turn(experts, [(token, choice) for token in tokens for choice in choices], case.places)
+    if how == "best first":
+        chances = run.tree["logits"].softmax(-1).gather(1, experts)
+        return in_turn(experts, sorted(by_choice, key=lambda at: -float(chances[at])), case.places)
+    if how == "each choice has its own":
+        return torch.cat([in_turn(experts[:, [i]], [(token, 0) for token in tokens], case.places) for i in choices], 1)
+    if how == "whole tokens":
+        return in_turn(experts, by_choice, case.places).all(1, keepdim=True).expand(-1, case.k)
+    if how == "one place more":
+        return in_turn(experts, by_choice, case.places + 1)
+    if how == "last ones":
+        return in_turn(experts, by_choice[::-1], case.places)
+    return ~in_turn(experts, by_choice, case.places)
+
+
+def kept_is(how: str) -> Callable[[CaseRun[Routing]], Any]:
+    """A hint's condition: the choices that have a place are those of a mistake; CANNOT_TELL where these are right."""
+
+    def when(run: CaseRun[Routing]) -> Any:
+        if not torch.equal(run.got["kept"], made_kept(run, how)):
+            return False
+        return True if kept_are_the_first(run) else CANNOT_TELL
+
+    return when
+
+
+@once
+def shares(run: CaseRun[Routing]) -> tuple[Tensor, Tensor]:
+    """By expert the share of tokens that chose it, and its mean probability; float64."""
+    chances = run.tree["logits"].double().softmax(-1)
+    counts = run.expected["experts"].flatten().bincount(minlength=run.case.n_experts)
+    return counts.double() / run.case.n_tokens, chances.mean(0)
+
+
+def loss_is(made: Callable[[CaseRun[Routing]], Tensor | float]) -> Callable[[CaseRun[Routing]], Any]:
+    """A hint's condition: the loss is that of a mistake; CANNOT_TELL where the mistake changes nothing."""
+
+    def when(run: CaseRun[Routing]) -> Any:
+        got = run.got["loss"]
+        wrong = torch.as_tensor(made(run)).to(torch.float32)
+        if compare(run.expected["loss"], wrong, CLOSE) is None:
+            return CANNOT_TELL
+        return compare(wrong, torch.as_tensor(got).to(torch.float32), CLOSE) is None
+
+    return when
+
+
+def first_choices(run: CaseRun[Routing]) -> Tensor:
+    first = run.expected["experts"][:, 0].bincount(minlength=run.case.n_experts) / run.case.n_tokens
+    return run.case.n_experts * (first * shares(run)[1]).sum()
+
+
+def of_the_chosen(run: CaseRun[Routing]) -> Tensor:
+    """Mean probabilities with those of experts that a token did not choose left out."""
+    chances = run.tree["logits"].double().softmax(-1)
+    chosen = torch.zeros_like(chances).scatter_(1, run.expected["experts"], 1.0)
+    return run.case.n_experts * (shares(run)[0] * (chances * chosen).mean(0)).sum()
+
+
+def no_gradient(run: CaseRun[Routing]) -> Any:
+    if compare(run.expected["loss"], torch.as_tensor(run.got["loss"]).float(), CLOSE) is not None:
+        return False
+    if bool((run.expected["gradient"].abs() < 1e-6).all()):
+        return CANNOT_TELL
+    return bool((run.got["gradient"] == 0).all())
+
+
+def in_words(run: Observation) -> str:
+    case = run.case
+    logits = f"<float32 of shape ({case.n_tokens}, {case.n_experts})>"
+    return (
+        f"{as_call('capacity', case.n_tokens, case.n_experts, case.k, case.factor)}, "
+        f"dispatch({logits}, {case.k}, {case.places}), balancing_loss({logits}, {case.k})"
+    )
+
+
+MOE_CAPACITY = Oracle(
+    id="19-moe-capacity",
+    call=in_words,
+    places={
+        "experts": "expert",
+        "kept": "kept",
+        "loss": "balancing_loss",
+        "gradient": "gradient of balancing_loss",
+        "capacity": "capacity",
+    },
+    expect=expect,
+    tolerance=lambda run: {"loss": CLOSE, "gradient": CLOSE},
+    judge=(inputs_untouched, capacity_is_right, kept_are_the_first),
+    axis="other numbers of tokens, experts and choices, and loads that are more or less even",
+    diagnose=(
+        Hint(
+            capacity_is(lambda case: int(load(case))),
+            "capacity was rounded down. An expert needs places for all of its even share: round up.",
+        ),
+        Hint(capacity_is(lambda case: round(load(case))), "capacity was rounded to the nearest number: round up."),
+        Hint(
+            capacity_is(lambda case: math.ceil(load(case) / case.k)),
+            "capacity has no k in it: each token asks for k places, so there are n_tokens * k choices to hand out.",
+        ),
+        Hint(
+            kept_is("token by token"),
+            "Tokens were served one after the other, with all their choices. All *first* choices have precedence over "
+            "all second ones.",
+        ),
+        Hint(
+            kept_is("best first"),
+            "The choices with the highest probability were kept. Here places go in the order of the tokens: first "
+            "come, first served, choice by choice.",
+        ),
+        Hint(
+            kept_is("each choice has its own"),
+            "First and second choices were counted apart, so that an expert has its places once for each. It has them "
+            "once for all.",
+        ),
+        Hint(
+            kept_is("whole tokens"),
+            "A token that found no place at one expert lost its others, too. Only the choice without a place is "
+            "dropped.",
+        ),
+        Hint(kept_is("one place more"), "Each expert keeps one choice too many: the first one has the number 0."),
+        Hint(
+            kept_is("last ones"),
+            "The last choices were kept, and the first ones dropped: it is first come, first served.",
+        ),
+        Hint(kept_is("dropped"), "kept says which choices were dropped. It is True where there is a place."),
+        Hint(
+            loss_is(lambda run: run.case.n_experts * shares(run)[0].mean() * shares(run)[1].mean()),
+            "The shares and the probabilities were averaged over the experts before they were multiplied. Both "
+            "averages are the same for every routing, so this loss never changes: multiply for each expert, then add "
+            "up.",
+        ),
+        Hint(
+            loss_is(lambda run: (shares(run)[0] * shares(run)[1]).sum()),
+            "The factor n_experts is missing.",
+        ),
+        Hint(
+            loss_is(lambda run: run.case.n_experts * (shares(run)[0] * shares(run)[1]).sum() / run.case.k),
+            "The shares were divided by k: here f of an expert is the share of *tokens* that chose it, and all f "
+            "together are k.",
+        ),
+        Hint(
+            loss_is(first_choices),
+            "Only first choices were counted: f is the share of tokens that have an expert among their k choices.",
+        ),
+        Hint(
+            loss_is(of_the_chosen),
+            "The probabilities of experts that a token did not choose are missing. P is the mean over all tokens, "
+            "chosen or not.",
+        ),
+        Hint(
+            loss_is(lambda run: run.case.n_experts * (shares(run)[0] * run.tree["logits"].double().mean(0)).sum()),
+            "The logits themselves were averaged. Make probabilities of them first, with a softmax over the experts.",
+        ),
+        Hint(
+            loss_is(
+                lambda run: run.case.n_experts * (shares(run)[0] * run.tree["logits"].double().softmax(0).mean(0)).sum()
+            ),
+            "The softmax went over the tokens. The probabilities of a token are those of its experts: dim=-1.",
+        ),
+        Hint(
+            no_gradient,
+            "The loss is right and has no gradient: it cannot change the router. The shares f are counts and have "
+            "none, but the probabilities P must keep theirs.",
+        ),
+    ),
+)
