@@ -1183,8 +1183,9 @@ labkit.figures.wave_chart(waves, 4, H100, 1100)
 # %% [markdown]
 # ## Where the bytes live
 #
-# Everything in this lab happened between four places. On real chips they have these sizes; the last column is what a load
-# takes on an H100 that does nothing else.
+# Everything in this lab happened between four places. On real chips they have these sizes. The last column is what a load
+# takes on an H100 that does nothing else, after the measurements of Luo and others on its PCIe model. Take it as an order
+# of magnitude: it depends on the chip, on its clock and on what else is going on.
 #
 # | | A100 | H100 (SXM) | B200 | shared by | a load takes |
 # |---|---|---|---|---|---|
@@ -1203,7 +1204,8 @@ labkit.figures.wave_chart(waves, 4, H100, 1100)
 #
 # <details><summary>The same table for a CPU with 96 cores</summary>
 #
-# An EPYC 9654 has 96 cores, and in each of them:
+# An EPYC 9654 has 96 cores, and in each of them what follows. The cycles of the caches are AMD's; those of its memory
+# are an order of magnitude, and depend on the clock and on where the memory is plugged in.
 #
 # | | a core | all 96 cores | a load takes |
 # |---|---|---|---|
@@ -1762,5 +1764,6 @@ labkit.feature_row(
 # NVIDIA: *CUDA C++ Programming Guide* (grids, blocks, warps, memory spaces, limits by compute capability), *PTX ISA*
 # (what each instruction does), *Nsight Compute Documentation* (names and definitions of counters), the tuning guides
 # and white papers of Ampere, Hopper and Blackwell (sizes). Latencies: Weile Luo and others, *Benchmarking and
-# Dissecting the Nvidia Hopper GPU Architecture* (2024), on an H100 PCIe; of the CPU: AMD, *Software Optimization Guide
-# for the AMD Zen4 Microarchitecture*. The four mistakes of the histogram and the naive transpose are everybody's.
+# Dissecting the Nvidia Hopper GPU Architecture* (2024, arXiv:2402.13499), on an H100 PCIe. Other measurements
+# of the same card: Chips and Cheese, *Nvidia's H100: Funny L2, and Tons of Bandwidth* (2023). Of the CPU's caches: AMD, *Software Optimization Guide for the AMD Zen4 Microarchitecture*. The four mistakes of the histogram
+# and the naive transpose are everybody's.

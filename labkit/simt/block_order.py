@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from labkit.simt.lanes import stretched
 from labkit.simt.memory import Part, Region
 
 GRANULE_SHIFT = 2
@@ -36,8 +37,8 @@ def _lanes(m: Any, part: Part, access: Any) -> tuple[np.ndarray, np.ndarray, np.
     chosen = m.mask.full
     for further in (part.chosen, access.needed):
         chosen = chosen if further is None else chosen & further
-    offsets = np.broadcast_to(access.addresses - part.region.base, shape)
-    blocks = np.broadcast_to(m.lanes.block_ids, shape)
+    offsets = stretched(access.addresses - part.region.base, shape)
+    blocks = stretched(m.lanes.block_ids, shape)
     if chosen.all():
         return offsets.reshape(-1), blocks.reshape(-1), np.arange(offsets.size)
     flat = np.flatnonzero(chosen)

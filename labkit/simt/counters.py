@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labkit.simt.lanes import WARP, Mask
+from labkit.simt.lanes import WARP, Mask, stretched
 
 SECTOR_SHIFT = 5
 BANK_BYTES = 4
@@ -22,8 +22,8 @@ def by_warp(values: np.ndarray, mask: Mask) -> tuple[np.ndarray, np.ndarray | No
     lanes = mask.lanes
     rows = max(values.shape[0], mask.array.shape[0])
     shape = (rows, lanes.n_threads)
-    flat = np.broadcast_to(values, shape).reshape(-1, WARP)
-    active = None if mask.is_all else np.broadcast_to(mask.array, shape).reshape(-1, WARP)
+    flat = stretched(values, shape).reshape(-1, WARP)
+    active = None if mask.is_all else stretched(mask.array, shape).reshape(-1, WARP)
     return flat, active, lanes.n_blocks // rows
 
 
@@ -55,9 +55,9 @@ def wavefronts(addresses: np.ndarray, size: int, mask: Mask) -> tuple[int, int]:
     group = WARP * BANK_BYTES // unit
     array, times = mask.kinds if len(addresses) == 1 else (mask.array, np.ones(len(addresses), int))
     shape = (max(len(addresses), len(array)), mask.lanes.n_threads)
-    values = np.broadcast_to(addresses // unit, shape).reshape(-1, group)
+    values = stretched(addresses // unit, shape).reshape(-1, group)
     if not mask.is_all:
-        values = np.where(np.broadcast_to(array, shape).reshape(-1, group), values, -1)
+        values = np.where(stretched(array, shape).reshape(-1, group), values, -1)
     values = np.sort(values, axis=1)
     new = values >= 0
     new[:, 1:] &= values[:, 1:] != values[:, :-1]

@@ -9,6 +9,7 @@ import numpy as np
 from labkit.simt import counters
 from labkit.simt.block_order import note_read, note_write
 from labkit.simt.lane_checks import VERBS, Machine, aligned, first_lane, n_active, value_at
+from labkit.simt.lanes import stretched
 from labkit.simt.memory import Part
 
 
@@ -18,9 +19,7 @@ class GlobalAccess:
     def __init__(self, m: Machine, pc: int, addresses: np.ndarray, size: int, verb: str, who: object) -> None:
         mask = m.mask
         valid = aligned(m, pc, addresses, size, VERBS[verb], "in global memory")
-        needed = (
-            None if mask.covers(addresses.shape) else np.broadcast_to(mask.needed(addresses.shape), addresses.shape)
-        )
+        needed = None if mask.covers(addresses.shape) else stretched(mask.needed(addresses.shape), addresses.shape)
         if valid is not None:
             needed = valid if needed is None else needed & valid
         self.addresses, self.needed = addresses, needed
@@ -115,9 +114,9 @@ def store_global(
         for further in (part.chosen, access.needed):
             chosen = chosen if further is None else chosen & further
         everything = chosen is mask.full and mask.is_all
-        index = np.broadcast_to((access.addresses - region.base) // dtype.itemsize, whole)
+        index = stretched((access.addresses - region.base) // dtype.itemsize, whole)
         index = index if everything else index[chosen]
         for i, value in enumerate(values):
-            spread = np.broadcast_to(value, whole)
+            spread = stretched(value, whole)
             view[index + i if i else index] = spread if everything else spread[chosen]
         note_write(m, pc, part, access, size)

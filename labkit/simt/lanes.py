@@ -94,6 +94,11 @@ def _coordinates(index: int, extent: Dim3) -> Dim3:
     return index % extent[0], index // extent[0] % extent[1], index // (extent[0] * extent[1])
 
 
+def stretched(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """np.broadcast_to, for less where the array has the shape already."""
+    return array if array.shape == shape else np.broadcast_to(array, shape)
+
+
 class Mask:
     """Which lanes take part. array: bool of a shape that broadcasts to [n_blocks, n_threads]; it is never changed."""
 
@@ -113,13 +118,13 @@ class Mask:
     @cached_property
     def full(self) -> np.ndarray:
         """[n_blocks, n_threads]."""
-        return np.broadcast_to(self.array, (self.lanes.n_blocks, self.lanes.n_threads))
+        return stretched(self.array, (self.lanes.n_blocks, self.lanes.n_threads))
 
     @cached_property
     def by_warp(self) -> np.ndarray:
         """[rows, n_warps, 32], rows 1 where all blocks are alike."""
         rows = self.array.shape[0]
-        return np.broadcast_to(self.array, (rows, self.lanes.n_threads)).reshape(rows, self.lanes.n_warps, WARP)
+        return stretched(self.array, (rows, self.lanes.n_threads)).reshape(rows, self.lanes.n_warps, WARP)
 
     @property
     def _alike(self) -> int:

@@ -41,6 +41,18 @@ class Race:
     count: int
 
 
+@dataclass(frozen=True)
+class Together:
+    """The lanes of one block that read by one instruction, worked out once for all times that they do it.
+
+    place: each lane's granule. mark: what the granule's mark will be if nobody has read it since the last barrier, less
+    its epoch. Without a __syncwarp() in the kernel it is always the same.
+    """
+
+    place: np.ndarray
+    mark: np.ndarray
+
+
 class Shadow:
     """The marks of one chunk's shared memory.
 
@@ -57,6 +69,7 @@ class Shadow:
         self.written = np.zeros(shape, bool)
         self.epoch = np.ones((1, 1), np.int64)
         self.synced = np.zeros((1, lanes.n_warps), np.int64)
+        self._never_synced = True
 
     def barrier(self, blocks: np.ndarray | None) -> None:
         """These blocks (bool [n_blocks]; None: all) pass a barrier of all of their threads."""
@@ -75,6 +88,7 @@ class Shadow:
     def sync_warps(self, warps: np.ndarray) -> None:
         """These warps (bool [rows, n_warps]) pass a __syncwarp()."""
         self.synced = self.synced + warps
+        self._never_synced = False
 
     def _spread(self) -> None:
         """From one row for all blocks to a row for each."""
@@ -100,6 +114,32 @@ class Shadow:
         epoch = self.epoch[0, 0] if len(self.epoch) == 1 else self.epoch[rows, 0]
         synced = self.synced[rows if len(self.synced) > 1 else 0, threads // WARP]
         return epoch, synced & _SYNC
+
+    def together(self, offsets: np.ndarray, threads: np.ndarray, size: int) -> Together | None:
+        """For `read_alike`: these lanes of one block; None where an access has several granules."""
+        if size != self.granule:
+            return None
+        place = offsets // self.granule
+        own, marks = threads + 1, np.zeros(self.reader.shape[1], np.int64)
+        marks[place] = own
+        self._mark_together(marks, place, own, marks[place], threads)
+        return Together(place, marks[place])
+
+    def read_alike(self, lanes: Together, pc: int) -> bool:
+        """Mark reads that all blocks do alike, if nothing is to be told of them: no place is unwritten, and none was
+        accessed since the last barrier. False where something may be, and `read` has to look.
+        """
+        if len(self.writer) > 1 or len(self.epoch) > 1 or not self._never_synced:
+            return False
+        epoch, place = self.epoch[0, 0] << _EPOCH_SHIFT, lanes.place
+        # Epochs only grow, so a mark of this one is at least as large.
+        if self.writer[0].take(place).max() >= epoch or self.reader[0].take(place).max() >= epoch:
+            return False
+        if not self.written[0].take(place).all():
+            return False
+        self.reader[0, place] = epoch | lanes.mark
+        self.reader_pc[0, place] = pc
+        return True
 
     def read(
         self, offsets: np.ndarray, rows: np.ndarray, threads: np.ndarray, size: int, pc: int, atomic: bool = False

@@ -7,7 +7,8 @@ import numpy as np
 from labkit.simt import counters
 from labkit.simt.faults import index_in_words
 from labkit.simt.lane_checks import VERBS, Machine, aligned, first_lane, n_active, value_at
-from labkit.simt.shadow import Race
+from labkit.simt.lanes import stretched
+from labkit.simt.shadow import Race, Together
 
 
 class SharedAccess:
@@ -35,14 +36,15 @@ class SharedAccess:
         lanes = m.lanes
         self.mask = mask if inside is None else mask.narrowed(inside)
         self.alike = self.mask.array.shape[0] == 1 and offsets.shape[0] == 1
+        self.together: Together | None = None
         shape = (1 if self.alike else lanes.n_blocks, lanes.n_threads)
         if self.mask.is_all:
-            self.lane_offsets = np.broadcast_to(self.offsets, shape).reshape(-1)
-            self.threads = np.broadcast_to(lanes.thread_ids, shape).reshape(-1)
+            self.lane_offsets = stretched(self.offsets, shape).reshape(-1)
+            self.threads = stretched(lanes.thread_ids, shape).reshape(-1)
             self.rows = np.zeros_like(self.threads) if self.alike else np.repeat(np.arange(shape[0]), shape[1])
         else:
-            self.rows, self.threads = np.nonzero(np.broadcast_to(self.mask.array, shape))
-            self.lane_offsets = np.broadcast_to(self.offsets, shape)[self.rows, self.threads]
+            self.rows, self.threads = np.nonzero(stretched(self.mask.array, shape))
+            self.lane_offsets = stretched(self.offsets, shape)[self.rows, self.threads]
         self.wavefronts, self.conflicts = (
             counters.wavefronts(self.offsets, size, self.mask) if self.mask.any else (0, 0)
         )
@@ -111,9 +113,13 @@ def refuse_pending(m: Machine, pc: int, access: SharedAccess, size: int, verb: s
 
 def mark(m: Machine, pc: int, access: SharedAccess, size: int) -> None:
     """Tell the shadow of a read, and report what it finds."""
-    offsets, rows, threads = shadow_lanes(m, access)
     if m.copies is not None and m.copies.waits:
         refuse_pending(m, pc, access, size, "reads")
+    if access.together is not None and m.shadow.read_alike(access.together, pc):
+        return
+    offsets, rows, threads = shadow_lanes(m, access)
+    if access.together is None and access.alike and len(threads):
+        access.together = m.shadow.together(access.lane_offsets, access.threads, size)
     race, unwritten = m.shadow.read(offsets, rows, threads, size, pc)
     access.report(m, pc, race, "reads")
     if unwritten >= 0:
@@ -159,8 +165,8 @@ def store_shared(
     lanes = m.lanes
     whole = (lanes.n_blocks, lanes.n_threads)
     row, thread = access.mask.index if access.alike else (access.rows, access.threads)
-    place = np.broadcast_to(access.offsets, whole)[row, thread]
-    picked = [np.broadcast_to(value, whole)[row, thread] for value in values]
+    place = stretched(access.offsets, whole)[row, thread]
+    picked = [stretched(value, whole)[row, thread] for value in values]
     shadow_offsets, shadow_rows, shadow_threads = shadow_lanes(m, access)
     compared = np.stack([value.view(f"u{dtype.itemsize}") for value in picked], axis=1)
     if len(shadow_threads) != len(compared):
