@@ -1764,6 +1764,7 @@ labkit.feature_row(
 # NVIDIA: *CUDA C++ Programming Guide* (grids, blocks, warps, memory spaces, limits by compute capability), *PTX ISA*
 # (what each instruction does), *Nsight Compute Documentation* (names and definitions of counters), the tuning guides
 # and white papers of Ampere, Hopper and Blackwell (sizes). Latencies: Weile Luo and others, *Benchmarking and
-# Dissecting the Nvidia Hopper GPU Architecture* (2024, arXiv:2402.13499), on an H100 PCIe. Other measurements
-# of the same card: Chips and Cheese, *Nvidia's H100: Funny L2, and Tons of Bandwidth* (2023). Of the CPU's caches: AMD, *Software Optimization Guide for the AMD Zen4 Microarchitecture*. The four mistakes of the histogram
-# and the naive transpose are everybody's.
+# Dissecting the Nvidia Hopper GPU Architecture* (2024, arXiv:2402.13499), on an H100 PCIe. Other measurements of the
+# same card: Chips and Cheese, *Nvidia's H100: Funny L2, and Tons of Bandwidth* (2023). Of the CPU's caches: AMD,
+# *Software Optimization Guide for the AMD Zen4 Microarchitecture*. The four mistakes of the histogram and the naive
+# transpose are everybody's.
