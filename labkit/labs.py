@@ -132,6 +132,7 @@ LABS = (
         "Pipelines",
         "scale",
         255,
+        100,
         needs=("14",),
         instead=(("14", "`comm.send`, `comm.recv`, `comm.isend` and `comm.irecv` of `labkit.run_ranks`"),),
     ),

@@ -290,6 +290,12 @@ labkit.figures.schedule_game(n_stages=3, n_microbatches=4)
 # backward pass frees memory for one more forward pass. After a **warm-up** of some forward passes, every stage alternates:
 # one forward, one backward. This is **1F1B**. In the end, the micro-batches of the warm-up are still to go back: the
 # **cool-down**.
+#
+# How long is the warm-up? Follow one micro-batch on its way there and back, and see how long each stage has to wait for its
+# gradient:
+
+# %% tags=["figure"]
+labkit.figures.pipeline_sketch(4, 1)
 
 # %% [markdown]
 # **Predict:** 4 equal stages, 32 micro-batches, the backward pass takes twice as long as the forward pass. GPipe takes 105 units
@@ -573,7 +579,13 @@ if written(pipeline_step):
 #
 # $$\frac{p-1}{v m+p-1} \text{ of the whole step}$$
 #
-# The chunks have to be **interleaved** for that. A micro-batch that leaves rank 0 is back $p$ passes later, if nobody waits. What
+# This is how two micro-batches travel. The pale passes are those through the second chunk:
+
+# %% tags=["figure"]
+labkit.figures.pipeline_sketch(2, 2, n_chunks=2)
+
+# %% [markdown]
+# The chunks have to be **interleaved**. A micro-batch that leaves rank 0 is back $p$ passes later, if nobody waits. What
 # does rank 0 do with these $p$ passes? It takes $p$ micro-batches through chunk 0, then the same $p$ through chunk 1, and so
 # on. Then come the next $p$ micro-batches. Therefore $m$ has to be a multiple of $p$.
 

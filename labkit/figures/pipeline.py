@@ -108,10 +108,16 @@ def _legend(figure: Figure, run: ScheduleRun) -> None:
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9)
 
 
-def pipeline_sketch() -> LabFigure:
-    """Two stages and three micro-batches, all forward and then all backward."""
-    orders = [[Action(kind, stage, i) for kind in "FB" for i in range(3)] for stage in range(2)]
-    return pipeline_chart(run_schedule(orders, Costs.equal(2)), "all forward, then all backward")
+def pipeline_sketch(n_ranks: int = 2, n_microbatches: int = 3, n_chunks: int = 1) -> LabFigure:
+    """Micro-batches that go forward through all chunks and then back: how passes wait for one another, and no more."""
+    forward = [(chunk, i) for chunk in range(n_chunks) for i in range(n_microbatches)]
+    orders = [
+        [Action("F", chunk * n_ranks + rank, i) for chunk, i in forward]
+        + [Action("B", (n_chunks - 1 - chunk) * n_ranks + rank, i) for chunk, i in forward]
+        for rank in range(n_ranks)
+    ]
+    run = run_schedule(orders, Costs.equal(n_chunks * n_ranks, 1 / n_chunks, 2 / n_chunks))
+    return pipeline_chart(run, names="rank" if n_chunks > 1 else "stage", of_whole=n_chunks)
 
 
 def pipeline_player(order: Order, n_stages: int = 4, n_microbatches: int = 8) -> object:
