@@ -352,6 +352,71 @@ if written(vocab_parallel_loss):
 
 # %% [markdown]
 # ## Look up tokens in a table that nobody has whole
+#
+# This section is optional. The embedding is the first layer's matrix with one *row* for each token, and is cut by rows: rank $r$
+# holds rows $rc$ to $(r+1)c - 1$. For each token exactly one rank has the row. If all others put in 0, the results are
+# partial, and one all-reduce makes them replicated. (With sequence parallelism it is a reduce-scatter.) Tied to the
+# head of the last section, this is the same cut of the same matrix: what are columns there are rows here.
+#
+# [[exercise 17-vocab-embedding]]
+#
+# Write `vocab_parallel_embedding(comm, weight, tokens)`. `weight` has this rank's rows, as many on every rank, and `tokens` is any
+# shape of numbers in the whole vocabulary, the same on all ranks. The result has shape `(*tokens.shape, width)`, whole on every
+# rank. After `backward()`, each rank has the gradient of its own rows. There is one all-reduce in the forward pass, and no
+# collective in the backward pass.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# What does a rank look up for a token whose row it does not have, and what may come of it?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Subtract the number of this rank's first row, clamp to rows that exist, look up, and multiply by 0 where the token was another
+# rank's. Then a sum over ranks whose backward pass hands the gradient on as it is.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `own = tokens - comm.rank * len(weight)`, `is_here = (own >= 0) & (own < len(weight))`, and
+# `F.embedding(own.clamp(0, len(weight) - 1), weight) * is_here[..., None]`. In the `forward` of an autograd function, clone
+# it and call `comm.all_reduce`. Its `backward(ctx, grad)` returns `grad, None`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "17-vocab-embedding", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def vocab_parallel_embedding(comm: Comm, weight: Tensor, tokens: Tensor) -> Tensor:
+    """The tokens' rows, whole on every rank. weight: this rank's rows of the table."""
+    ### BEGIN SOLUTION
+    n_rows = len(weight)
+    row = tokens - comm.rank * n_rows
+    is_mine = (row >= 0) & (row < n_rows)
+    found = F.embedding(row.clamp(0, n_rows - 1), weight)
+    return AddUpRows.apply(found * is_mine[..., None], comm)
+
+
+class AddUpRows(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, found: Tensor, comm: Comm) -> Tensor:
+        whole = found.clone()
+        comm.all_reduce(whole)
+        return whole
+
+    @staticmethod
+    def backward(ctx, dwhole: Tensor) -> tuple[Tensor, None]:
+        return dwhole, None
+
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "17-vocab-embedding-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+check("17-vocab-embedding", vocab_parallel_embedding)
+
+# %% [markdown]
+# **In practice:** `RowwiseParallel` on an `nn.Embedding` does this in PyTorch, and `VocabParallelEmbedding` in Megatron-LM.
 
 # %% [markdown]
 # ## Decide who talks to whom
