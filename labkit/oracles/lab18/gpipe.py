@@ -11,6 +11,7 @@ from labkit.oracles.lab18.schedules import (
     in_words,
     is_a_schedule,
     listed,
+    longest_wait,
     no_schedule_hints,
     orders_differ,
     played,
@@ -73,6 +74,7 @@ GPIPE = Oracle(
     id="18-gpipe",
     call=in_words(NAME),
     judge=(is_a_schedule(NAME), holds_all, is_short),
+    fact=lambda run: longest_wait(played(run, NAME)),
     axis="other numbers of stages and micro-batches, stages that differ, and messages that take time",
     diagnose=(
         *no_schedule_hints(NAME),

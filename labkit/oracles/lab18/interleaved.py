@@ -8,7 +8,7 @@ from functools import lru_cache
 from labkit.exercises.lab18.interleaved import Looped, passes_of, play_looped
 from labkit.exercises.lab18.orders import BadEntry
 from labkit.oracles.hints import Condition, once
-from labkit.oracles.lab18.schedules import TINY, Orders, forward_first
+from labkit.oracles.lab18.schedules import TINY, Orders, forward_first, longest_wait
 from labkit.pipeline import ScheduleError, ScheduleRun
 from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle
 from labkit.torch_oracles import schedule_ops
@@ -142,6 +142,14 @@ def names_stages(run: CaseRun[Looped]) -> object:
     return all(one == set(range(rank, case.n_ranks * case.n_chunks, case.n_ranks)) for rank, one in enumerate(named))
 
 
+def past_the_last(run: CaseRun[Looped]) -> object:
+    """The warm-up would be longer than all there is to run, and micro-batches are listed that do not exist."""
+    case = run.case
+    if 2 * (case.n_ranks - 1) + (case.n_chunks - 1) * case.n_ranks <= case.n_passes:
+        return False
+    return max(one.microbatch for order in listed(run) for one in order) >= case.n_microbatches
+
+
 def is_cut_short(run: CaseRun[Looped]) -> bool:
     """All forward passes are there, and rank 0 lacks backward passes."""
     return len(walk(run, "F")) == run.case.n_passes > len(walk(run, "B"))
@@ -169,6 +177,7 @@ INTERLEAVED = Oracle(
     id="18-interleaved",
     call=in_words,
     judge=(is_a_schedule, keeps_little, is_short),
+    fact=lambda run: longest_wait(played(run), "rank"),
     axis="other numbers of ranks, chunks and micro-batches, passes of any length, and messages that take time",
     diagnose=(
         Hint(
@@ -189,6 +198,11 @@ INTERLEAVED = Oracle(
             same_group_again,
             "Only the first n_ranks micro-batches ever come. After all chunks, the next group of n_ranks micro-batches "
             "follows.",
+        ),
+        Hint(
+            past_the_last,
+            "With few micro-batches the warm-up is shorter: a rank cannot run more than n_chunks * n_microbatches "
+            "forward passes.",
         ),
         Hint(
             is_cut_short,

@@ -15,6 +15,7 @@ from labkit.oracles.lab18.schedules import (
     is_a_schedule,
     is_alone,
     listed,
+    longest_wait,
     no_schedule_hints,
     orders_differ,
     played,
@@ -111,6 +112,7 @@ ONE_F_ONE_B = Oracle(
     id="18-one-f-one-b",
     call=in_words(NAME),
     judge=(is_a_schedule(NAME), holds_little, is_short),
+    fact=lambda run: longest_wait(played(run, NAME)),
     axis="other numbers of stages and micro-batches, stages that differ, and messages that take time",
     diagnose=(
         Hint(
@@ -153,6 +155,11 @@ ONE_F_ONE_B = Oracle(
             warm_up(lambda case, stage: case.n_stages - stage + 1),
             "The warm-up is one forward pass too long on every stage: before its first backward pass, stage i runs "
             "n_stages - i forward passes, the one of the first pair included. One more costs memory and saves no time.",
+        ),
+        Hint(
+            warm_up(lambda case, stage: 2 * (case.n_stages - stage) - 1),
+            "The warm-up is twice as long as it has to be. That helps where messages are slow, but here a stage holds "
+            "too much: before its first backward pass, stage i runs n_stages - i forward passes.",
         ),
         Hint(
             warm_up(lambda case, stage: max(1, case.n_stages - stage - 1)),

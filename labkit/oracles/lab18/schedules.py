@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from labkit.exercises.lab18.orders import BadEntry, Pipe, one_stage_each, play
 from labkit.oracles.hints import Condition, once
 from labkit.pipeline import Action, ScheduleError, ScheduleRun
+from labkit.pipeline import in_words as in_passes_words
 from labkit.spec import CANNOT_TELL, CaseRun, Hint
 
 Orders = list[list[Action]]
@@ -155,6 +157,19 @@ def no_schedule_hints(what: str) -> tuple[Hint, ...]:
             "before its ('B', i) in the list.",
         ),
     )
+
+
+def longest_wait(played: ScheduleRun, names: str = "stage") -> str | None:
+    """Where a rank waits longest between two of its passes, for those whose schedule only takes too long."""
+    waits = [
+        (after.start - before.end, -rank, after.action)
+        for rank, events in enumerate(played.by_rank)
+        for before, after in pairwise(events)
+    ]
+    wait, place, action = max(waits, key=lambda one: one[:2], default=(0.0, 0, None))
+    if wait < TINY:
+        return None
+    return f"the longest wait inside the step: {names} {-place} waits {wait:g} units before {in_passes_words(action)}"
 
 
 def in_words(what: str) -> Callable[[CaseRun[Pipe]], str]:

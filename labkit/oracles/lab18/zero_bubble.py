@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from labkit.exercises.lab18.orders import BadEntry
 from labkit.exercises.lab18.zero_bubble import Split, passes_of, play_split
@@ -124,6 +124,25 @@ def differs_only(run: CaseRun[Split]) -> bool:
     return not run.case.is_uniform and why_not(run) is None
 
 
+def put_off_otherwise(run: CaseRun[Split]) -> object:
+    """All passes are alike, it is a schedule, and some stage i runs a weight gradient neither i micro-batches late nor
+    after the last input gradient. Where passes differ, nobody can tell."""
+    if not run.case.is_uniform:
+        return CANNOT_TELL
+    m = run.case.n_microbatches
+    for stage, order in enumerate(listed(run)):
+        n_input = list(accumulate(one.kind == "I" for one in order))
+        late = [n - 1 - one.microbatch for one, n in zip(order, n_input, strict=True) if one.kind == "W" and n < m]
+        if set(late) - {stage}:
+            return why_not(run) is None
+    return False
+
+
+def waits(run: CaseRun[Split]) -> str:
+    """How long each stage waits."""
+    return "the stages wait for " + ", ".join(f"{idle:g}" for idle in played(run).idle) + " units of time"
+
+
 def in_words(run: CaseRun[Split]) -> str:
     case = run.case
     times = [
@@ -136,6 +155,7 @@ ZERO_BUBBLE = Oracle(
     id="18-zero-bubble",
     call=in_words,
     judge=(is_a_schedule, is_short),
+    fact=waits,
     axis="other numbers of stages and micro-batches, and other times",
     diagnose=(
         Hint(
@@ -178,6 +198,11 @@ ZERO_BUBBLE = Oracle(
             seen_with(2, never_apart),
             "Each weight gradient runs right after its input gradient, as in 1F1B, so the stage before it waits for "
             "longer than it has to. Let later stages put their weight gradients off until they would wait.",
+        ),
+        Hint(
+            put_off_otherwise,
+            "The schedule runs and fits, but weight gradients stand where stages do not need them. 1F1B leaves stage i "
+            "room for i more micro-batches: let it run each weight gradient i micro-batches late, no more and no less.",
         ),
         Hint(
             differs_only,
