@@ -7,11 +7,12 @@ from __future__ import annotations
 import atexit
 import compileall
 import functools
+import importlib.util
 import shutil
 import tempfile
 from pathlib import Path
 
-import grading
+import grading.worker
 import labkit
 from grading.isolation.plan import interpreter, library_paths
 from grading.remains import remove_at_the_end
@@ -33,15 +34,31 @@ def shared_worker_tree() -> Path:
 
 def make_worker_tree(folder: Path) -> Path:
     """Copy what a worker needs into `folder`, which must not exist, and return it. Any user may read it."""
-    skip = shutil.ignore_patterns("__pycache__", *ABSENT)
-    shutil.copytree(Path(labkit.__file__).parent, folder / "labkit", ignore=skip)
-    shutil.copytree(Path(grading.__file__).parent / "worker", folder / "grading" / "worker", ignore=skip)
+    for package, inside in ((labkit, "labkit"), (grading.worker, "grading/worker")):
+        _copy_package(Path(package.__file__).parent, folder / inside)
     (folder / "grading" / "__init__.py").write_text('"""The worker\'s side alone."""\n')
+    # What Python has compiled already is not compiled again, which takes a second.
     compileall.compile_dir(folder, quiet=2)
     _copy_list_of_fonts(folder / FONTS)
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
     return folder
+
+
+def _copy_package(source: Path, copy: Path) -> None:
+    """Its modules, and what Python has compiled of them: of no other module, whatever else lies in `__pycache__`."""
+    shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__", *ABSENT))
+    for module in sorted(copy.rglob("*.py")):
+        original = source / module.relative_to(copy)
+        try:
+            compiled = Path(importlib.util.cache_from_source(str(original), optimization="")).read_bytes()
+        except OSError:
+            # It is not there, or not for this user.
+            continue
+        kept = Path(importlib.util.cache_from_source(str(module), optimization=""))
+        kept.parent.mkdir(exist_ok=True)
+        # Found to be stale by the time of the module's last change, which is copied as well.
+        kept.write_bytes(compiled)
 
 
 def _copy_list_of_fonts(folder: Path) -> None:

@@ -47,7 +47,10 @@ def test_a_cell_finds_everything_loaded(light) -> None:
     assert cells["b"].ok and cells["b"].printed.strip() == "set()", cells["b"]
 
 
-@pytest.mark.parametrize("more", [(), KERNELS], ids=["alone", "beside kernels"])
+@pytest.mark.parametrize(
+    "more",
+    [pytest.param((), id="alone"), pytest.param(KERNELS, marks=pytest.mark.full("determinism"), id="beside kernels")],
+)
 def test_a_first_graph_finds_everything_loaded(sandbox, more: tuple[str, ...]) -> None:
     """Also the first that inductor sees, forward and backward."""
     if more:
@@ -126,12 +129,14 @@ def test_inputs_go_back_only_where_they_were_changed(sandbox, monkeypatch) -> No
 
 
 def can_gather() -> bool:
+    """Asked by the test alone: to try a tier starts one, which takes seconds in every process that collects tests."""
     release = tuple(int(number) for number in re.findall(r"\d+", os.uname().release)[:2])
     return release >= (6, 1) and Path("/sys/kernel/mm/transparent_hugepage").exists() and try_tier(KERNEL).works
 
 
-@pytest.mark.skipif(not can_gather(), reason="needs Linux 6.1 with large pages, and the kernel tier")
 def test_large_pages_are_what_was_loaded_and_nothing_of_a_job_s_own(lab99) -> None:
+    if not can_gather():
+        pytest.skip("needs Linux 6.1 with large pages, and the kernel tier")
     source = """
 import torch
 x = torch.ones(32 * 2**20)
