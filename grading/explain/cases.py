@@ -17,6 +17,7 @@ from grading.supervisor.cases import CaseSet, hidden_cases, public_cases
 from grading.supervisor.job import Job
 from grading.supervisor.kernels import without_compiled
 from grading.supervisor.own_time import verdict_limit
+from grading.supervisor.run import preload_of
 from grading.supervisor.transcript import Transcript
 from labkit import exercises
 from labkit.check.judge import judge, mismatch_of, run_of
@@ -76,7 +77,8 @@ def run_again(
 
     Raises InfrastructureFault when the trouble is ours.
     """
-    with Sandbox(tier) as sandbox:
+    # With what it had when it was graded: what is loaded late costs memory that a budget counts.
+    with Sandbox(tier, preload=preload_of(job)) as sandbox:
         shown = run_all(sandbox, job.steps, public)
         steps = [step for step in job.steps if not (step.cell_id in shown.cells and shown.cells[step.cell_id].skipped)]
         return shown, run_all(sandbox, steps, hidden)

@@ -88,8 +88,8 @@ def close_sandboxes() -> None:
 
 def _graded(tier: Tier, tree: Path, job: Job) -> SubmissionResult:
     if not tier.sandbox_per_submission:
-        return _judged(_sandbox(tier, tree, _preload(job)), job)
-    with Sandbox(tier, tree, _preload(job), is_awaited=False) as sandbox:
+        return _judged(_sandbox(tier, tree, preload_of(job)), job)
+    with Sandbox(tier, tree, preload_of(job), is_awaited=False) as sandbox:
         return _judged(sandbox, job)
 
 
@@ -102,7 +102,7 @@ def _judged(sandbox: Sandbox, job: Job) -> SubmissionResult:
     return grade_job(sandbox, job)
 
 
-def _preload(job: Job) -> tuple[str, ...]:
+def preload_of(job: Job) -> tuple[str, ...]:
     """What the forking process has loaded: what takes seconds, only for those whose text may come to it."""
     kernels = KERNELS if _installed("triton") and any(_KERNELS.search(text) for text in job.program) else ()
     cuda = CUDA if any(_CUDA.search(text) for text in job.program) else ()

@@ -10,7 +10,7 @@ from grading.isolation.plan import CUDA, LIGHT
 from grading.isolation.tiers import NONE
 from grading.supervisor import Sandbox
 from grading.supervisor.result import ExerciseResult
-from grading.supervisor.run import _preload
+from grading.supervisor.run import preload_of
 from grading.worker.protocol.steps import ServeExercise
 from tests.grading.fake_labs import registered
 from tests.grading.shared_sandboxes import shared_sandbox
@@ -120,6 +120,6 @@ def test_what_executes_kernels_is_loaded_for_those_who_have_some() -> None:
     from grading.supervisor import Job
 
     def preloaded(source: str) -> bool:
-        return set(CUDA) <= set(_preload(Job("10", "ada", "1", (), (source,), (), b"key")))
+        return set(CUDA) <= set(preload_of(Job("10", "ada", "1", (), (source,), (), b"key")))
 
     assert preloaded(RIGHT) and not preloaded("x = 1")

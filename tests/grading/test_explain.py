@@ -11,7 +11,12 @@ import torch
 
 from grading.__main__ import main
 from grading.course import Course
+from grading.explain import cases
 from grading.explain.tree_text import MAX_TEXT, lines_of
+from grading.isolation import Tier
+from grading.isolation.plan import FULL, LIGHT
+from grading.isolation.tiers import NONE
+from grading.supervisor import Job
 from labkit import exercises
 from labkit.tree import Opaque
 from tests.grading.lessons import LAB, SOLUTION, cell_of, grade, make_course, submit
@@ -161,6 +166,20 @@ def test_what_is_not_there_is_refused(course: Course, capsys: pytest.CaptureFixt
     assert "nothing to explain for no?ody" in said and "handed in: ada, blank, bob, " in said
     assert main(["explain", str(course.root), "00", "bob", "00-nope"]) == 2
     assert 'lab 00_small has no exercise "00-nope": it has: 00-warm-up' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("program", "preload"), [("x = 1", LIGHT), ("import torch.optim", FULL)])
+def test_a_rerun_has_loaded_what_grading_has(monkeypatch, program: str, preload: tuple[str, ...]) -> None:
+    class Started(Exception):
+        pass
+
+    def start(tier: Tier, preload: tuple[str, ...]) -> None:
+        raise Started(preload)
+
+    monkeypatch.setattr(cases, "Sandbox", start)
+    with pytest.raises(Started) as started:
+        cases.run_again(Job("00", "ada", "first", (), (program,), (), b""), NONE, {}, {})
+    assert started.value.args == (preload,)
 
 
 def test_trees_are_short() -> None:

@@ -14,7 +14,7 @@ from grading.supervisor import Job, Sandbox
 from grading.supervisor.kernels import judge_rerun
 from grading.supervisor.kernels.rerun import Rerun
 from grading.supervisor.result import ExerciseResult
-from grading.supervisor.run import _preload
+from grading.supervisor.run import preload_of
 from labkit import exercises
 from labkit.observe import make_inputs
 from labkit.oracles import oracle_of
@@ -139,12 +139,12 @@ def test_a_hint_names_operations_of_pytorchs_that_the_public_cases_took(lab97, s
 
 @pytest.mark.parametrize("text, loaded", [(IMPORTS, True), ("import torch", False)])
 def test_triton_is_loaded_ahead_for_a_lab_that_names_it(text: str, loaded: bool) -> None:
-    assert (KERNELS[0] in _preload(Job("97_test", "ada", "1", (), (text,), (), b""))) == loaded
+    assert (KERNELS[0] in preload_of(Job("97_test", "ada", "1", (), (text,), (), b""))) == loaded
 
 
 def test_the_compiler_is_loaded_ahead_for_a_lab_that_counts_what_it_does() -> None:
     def loaded(text: str) -> tuple[str, ...]:
-        return _preload(Job("97_test", "ada", "1", (), (text,), (), b""))
+        return preload_of(Job("97_test", "ada", "1", (), (text,), (), b""))
 
     assert "grading.worker.compiling" in loaded("from labkit import track_compile")
     assert "grading.worker.compiling" not in loaded("torch.optim.SGD")
