@@ -28,7 +28,8 @@ def explanation(oracle: Oracle, failing: Sequence[CaseRun]) -> str | None:
     """
     if not failing or not _is_readable(failing[0]):
         return None
-    readable = [run for run in failing if _is_readable(run)]
+    # The smallest first: a hint is dropped at the first case that it does not explain, and many play a mistake.
+    readable = sorted((run for run in failing if _is_readable(run)), key=lambda run: _n_elements(run.tree))
     for entry in oracle.diagnose:
         hints = entry.hints if isinstance(entry, Rivals) else (entry,)
         texts = {hint.text for hint in hints if _explains(hint, readable)}

@@ -37,7 +37,10 @@ def global_generators(seed: int) -> Iterator[list[str]]:
 
 
 def _seed(seed: int, numpy: ModuleType | None) -> None:
-    torch.manual_seed(seed)
+    # Not torch.manual_seed, which notes the caller's stack for each kind of device that has not begun to work.
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(seed)
     random.seed(seed)
     if numpy:
         numpy.random.seed(seed % 2**32)
