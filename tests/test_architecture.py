@@ -85,28 +85,45 @@ def dotted(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@dataclass(frozen=True)
+class Module:
+    """What the tests ask of a file. words: the texts in it that hold no space."""
+
+    imports: tuple[Import, ...]
+    docstring: str | None
+    words: tuple[str, ...]
+
+
 @cache
-def imports(path: Path) -> tuple[Import, ...]:
-    """Every module imported by this file; `from a import b` counts as a.b where that is a module."""
-    found = []
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    inside = {
-        id(node)
-        for function in ast.walk(tree)
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        for node in ast.walk(function)
-    }
-    for node in ast.walk(tree):
+def read(path: Path) -> Module:
+    """A file, parsed once for all tests; its tree is not kept, which would be millions of objects."""
+    imports: list[Import] = []
+    words: list[str] = []
+
+    def look(node: ast.AST, deferred: bool) -> None:
         if isinstance(node, ast.Import):
-            names = [item.name for item in node.names]
+            imports.extend(Import(item.name, node.lineno, deferred) for item in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path}:{node.lineno}: imports are absolute in this project"
             names = [f"{node.module}.{item.name}" for item in node.names]
             names = [name if is_module(name) else node.module for name in names]
-        else:
-            continue
-        found += [Import(name, node.lineno, id(node) in inside) for name in names]
-    return tuple(found)
+            imports.extend(Import(name, node.lineno, deferred) for name in names)
+        elif isinstance(node, ast.Constant):
+            if isinstance(node.value, str) and " " not in node.value:
+                words.append(node.value)
+            return
+        deferred = deferred or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for child in ast.iter_child_nodes(node):
+            look(child, deferred)
+
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    look(tree, deferred=False)
+    return Module(tuple(imports), ast.get_docstring(tree), tuple(words))
+
+
+def imports(path: Path) -> tuple[Import, ...]:
+    """Every module imported by this file; `from a import b` counts as a.b where that is a module."""
+    return read(path).imports
 
 
 def is_module(name: str) -> bool:
@@ -203,7 +220,7 @@ def grading_rooms() -> dict[str, set[str]]:
 
 
 def test_the_rooms_of_grading_are_as_they_are_drawn() -> None:
-    drawing = ast.get_docstring(ast.parse((ROOT / "grading/__init__.py").read_text(encoding="utf-8")))
+    drawing = read(ROOT / "grading/__init__.py").docstring
     drawn, found = drawn_rooms(drawing), grading_rooms()
     assert room_problems(drawn, found) == [], "grading/__init__.py draws the rooms of grading"
     stale = {room: drawn[room] - found[room] for room in drawn if room != "commands" and drawn[room] - found[room]}
@@ -243,13 +260,8 @@ def test_labkit_knows_nothing_of_the_instructor_s_side() -> None:
 def test_what_runs_beside_student_code_knows_no_expectation() -> None:
     """Not by an import, and not by a name that an import function could be given."""
     for path in modules("labkit/exercises"):
-        strings = [
-            node.value
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " not in node.value
-        ]
         assert problems(path, lambda one: room_of(one.name) == "oracles") == []
-        assert [text for text in strings if "labkit.oracles" in text] == [], path
+        assert [text for text in read(path).words if "labkit.oracles" in text] == [], path
 
 
 def test_the_graders_worker_knows_no_expectation() -> None:
@@ -276,6 +288,8 @@ def test_the_grading_package_reads_no_solution_as_code() -> None:
 NAMES = {*TIERS, NONE.name}
 OTHER_MEANINGS = {("kind", "kernel"), ("cat", "kernel"), ("times", "none")}
 """Comparisons with a word that is also a tier's name, by the name of what is compared: launches, times of hand-ins."""
+QUOTED = re.compile(rf"[\"']({'|'.join(NAMES)})[\"']")
+"""A file without one compares nothing with it, and need not be parsed."""
 
 
 def parts_of(side: ast.AST) -> list[ast.AST]:
@@ -288,6 +302,8 @@ def parts_of(side: ast.AST) -> list[ast.AST]:
 def tiers_compared_by_name(source: str) -> list[str]:
     """What this module compares with a tier's name, one of a match statement included."""
     found = []
+    if not QUOTED.search(source):
+        return []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
@@ -326,11 +342,7 @@ def test_a_tier_that_is_told_by_its_name_is_seen() -> None:
 
 @pytest.mark.parametrize("folder", ["labkit", "grading", "benchmarks"])
 def test_every_module_says_what_it_is(folder: str) -> None:
-    silent = [
-        str(path.relative_to(ROOT))
-        for path in modules(folder)
-        if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
-    ]
+    silent = [str(path.relative_to(ROOT)) for path in modules(folder) if not read(path).docstring]
     assert silent == []
 
 

@@ -93,7 +93,7 @@ def test_without_a_release_every_lab_has_its_turn_and_a_commit_always_the_same(r
         assert found == labs_in_full(repo)
         assert found.why == "in rotation: no release to compare with"
         turns.update(found.labs)
-        if turns == set(LABS):
+        if len(turns) > len(LABS) / 2:
             break
         git(repo, "commit", "-q", "--allow-empty", "-m", f"{number}")
     assert len(turns) > len(LABS) / 2

@@ -183,7 +183,8 @@ def test_the_self_check_misses_nobody() -> None:
 @pytest.mark.slow
 def test_the_whole_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "demo"
-    code = main(["demo", "--out", str(out), "--students", "8", "--workers", "1"])
+    # The five first: all solved, blank, partly wrong, noisy, and a file that broke off.
+    code = main(["demo", "--out", str(out), "--students", "5", "--workers", "1"])
     said = capsys.readouterr().out
     assert code == 0, said
     assert "every grade is as it should be" in said

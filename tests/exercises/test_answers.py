@@ -29,10 +29,10 @@ TAKE_THEIR_TIME = tuple(
 """Exercises whose check compiles kernels or graphs, starts processes from nothing or trains until memory runs out,
 which takes seconds each time.
 """
+TAKE_A_SECOND = (*TAKE_THEIR_TIME, "06-bf16-states", "06-muon", "16-fsdp", "16-zero1", "16-zero2")
+"""Those, and exercises that play many steps on some ranks: of these `make check` tries the blank cell."""
 USE_UP_THEIR_TIME = ("the_lectures_loop", "the_lectures_loop_on_a_sorted_list", "sorts_again_each_turn")
 """Wrong answers that are stopped by the CPU limit, which takes seconds."""
-N_QUICK = 2
-"""How many wrong answers of an exercise are tried in every lane; all of them are in the part `answers`."""
 N_WANTED = {"wrong": 2, "right": 1}
 """How many answers of each kind an exercise needs at least."""
 N_ON_HIDDEN_CASES = 6
@@ -47,11 +47,15 @@ CASES: dict[str, Callable[[str], CaseSet]] = {
 }
 
 
-def each_exercise(*of_all: pytest.MarkDecorator, of_slow: pytest.MarkDecorator | None = None):
-    """Parametrize over the exercises, each with the mark of its lab; `of_slow` is for those that take their time."""
+def each_exercise(*of_all: pytest.MarkDecorator, of_slow: pytest.MarkDecorator | None = None, slow: Sequence[str] = ()):
+    """Parametrize over the exercises, each with the mark of its lab; `of_slow` is for those that take their time.
+
+    slow: those whose tests are marked so.
+    """
 
     def marks(name: str) -> list[pytest.MarkDecorator]:
-        return [pytest.mark.lab(name[:2]), *of_all, *([of_slow] if of_slow and name in TAKE_THEIR_TIME else [])]
+        more = [of_slow] if of_slow and name in TAKE_THEIR_TIME else [pytest.mark.slow] if name in slow else []
+        return [pytest.mark.lab(name[:2]), *of_all, *more]
 
     return pytest.mark.parametrize("exercise_id", [pytest.param(name, marks=marks(name)) for name in ALL])
 
@@ -61,7 +65,7 @@ on_each_set = pytest.mark.parametrize("cases", ["public", pytest.param("hidden",
 """`make check` tries public cases, `make test` the hidden ones as well."""
 
 
-@each_exercise(of_slow=pytest.mark.slow)
+@each_exercise(slow=TAKE_A_SECOND)
 @on_each_set
 def test_the_solution_gets_full_marks(exercise_id: str, cases: str) -> None:
     expect_full_marks(CASES[cases](exercise_id), [Example(exercise_id, "solution", solution_of(exercise_id))])
@@ -98,10 +102,12 @@ def test_an_exercise_without_answers_is_seen() -> None:
     ]
 
 
-@each_exercise(of_slow=pytest.mark.slow)
-def test_some_wrong_answers_fail_with_their_own_hint(exercise_id: str) -> None:
+@each_exercise(slow=TAKE_A_SECOND)
+@pytest.mark.parametrize("place", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_wrong_answer_fails_with_its_own_hint(exercise_id: str, place: int) -> None:
+    """`make check` tries one of an exercise, `make test` another; all of them are in the part `answers`."""
     wrong = [one for one in examples("wrong", exercise_id) if one.name not in USE_UP_THEIR_TIME]
-    expect_own_hints(CaseSet(exercise_id), wrong[:N_QUICK])
+    expect_own_hints(CaseSet(exercise_id), [wrong[place]])
 
 
 @in_full

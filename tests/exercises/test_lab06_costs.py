@@ -38,6 +38,7 @@ def test_the_shapes_are_those_of_t5_3b() -> None:
     assert (len(shapes), sum(map(math.prod, shapes))) == (509, 2_851_598_336)
 
 
+@pytest.mark.slow
 def test_at_equal_bytes_the_widest_model_that_fits_is_trained(capsys) -> None:
     plan = lab06.Plan(partial(ADAMW, fused=True))
     n_bytes = optimizer_costs._all_bytes(plan, 8)

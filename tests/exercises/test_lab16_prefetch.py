@@ -51,7 +51,7 @@ def test_of_two_layers_no_order_at_all_is_shorter(case: Blocks) -> None:
     assert min(taken_ms(order, case) for order in every_step(case, [])) == pytest.approx(best_ms(case))
 
 
-@pytest.mark.parametrize(("n_layers", "n"), [(3, 60), (4, 40), (6, 10)])
+@pytest.mark.parametrize(("n_layers", "n"), [(3, 60), (4, 40), pytest.param(6, 10, marks=pytest.mark.slow)])
 def test_no_order_by_chance_is_shorter(n_layers: int, n: int) -> None:
     rng = random.Random(n_layers)
     for _ in range(n):
@@ -72,6 +72,7 @@ def test_no_order_by_chance_is_shorter(n_layers: int, n: int) -> None:
         assert taken >= best - 1e-9
 
 
+@pytest.mark.slow
 def test_the_best_order_is_the_solution_s_for_every_network() -> None:
     fsdp_order = answers_in("16-prefetch", solution_of("16-prefetch"))["fsdp_order"]
     for seed in range(20):

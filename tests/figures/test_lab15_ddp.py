@@ -69,6 +69,7 @@ def test_late_gradients_are_run_and_marked_by_whether_they_converge() -> None:
     assert len(too_high.lines[1].get_xdata()) == 0
 
 
+@pytest.mark.slow
 def test_every_text_is_on_the_page() -> None:
     for figure in (
         figures.late_gradients(stale_sgd, largest_stable_lr),

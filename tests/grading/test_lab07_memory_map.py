@@ -14,7 +14,7 @@ from grading.worker.protocol.steps import RunCode, ServeExercise
 from labkit.check.text import as_text
 from tests.exercises.harness import solution_of
 from tests.grading.shared_sandboxes import shared_sandbox
-from tests.lanes import EVERY_TIER, require_tier
+from tests.lanes import MOSTLY_LATER, require_tier
 
 ID = "07-memory-map"
 LOADS_ALL = 'np.memmap(path + ".bin", dtype=dtype, mode="r")', 'np.fromfile(path + ".bin", dtype=dtype)'
@@ -43,7 +43,7 @@ INTO_THE_ROOM = (
 pytestmark = [pytest.mark.slow, pytest.mark.lab("07")]
 
 
-@pytest.fixture(scope="module", params=EVERY_TIER)
+@pytest.fixture(scope="module", params=MOSTLY_LATER)
 def server(request) -> Iterator[Sandbox]:
     require_tier(request.param)
     yield shared_sandbox(tier_named(request.param))

@@ -44,7 +44,8 @@ def sync_batch_norm(comm, x, running_mean, running_var, weight, bias, momentum, 
     # The clock of the backward passes is stopped.
     "15-ddp": solution_of("15-ddp").replace("self.begin()", "module.comm = None\n        self.begin()", 1),
 }
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.lab("15")]
+in_full = pytest.mark.full("answers")
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +73,7 @@ def test_the_solution_passes(server, exercise_id: str) -> None:
         assert verdict.outcome == "passed", as_text(verdict)
 
 
+@in_full
 @pytest.mark.parametrize("right", RIGHT, ids=lambda right: f"{right.exercise}/{right.name}")
 def test_an_unusual_right_answer_passes(server, right: Example) -> None:
     result = graded(server, right.exercise, right.source)
@@ -79,6 +81,7 @@ def test_an_unusual_right_answer_passes(server, right: Example) -> None:
         assert verdict.outcome == "passed", as_text(verdict)
 
 
+@in_full
 @pytest.mark.parametrize("name", WRONG)
 def test_what_fails_on_the_simulator_fails_here_with_the_same_hint(server, name: str) -> None:
     wrong = example("wrong", name)

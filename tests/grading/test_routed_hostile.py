@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from grading.isolation.tiers import ISOLATING, NONE
+from grading.isolation.tiers import KERNEL, NONE
 from grading.supervisor import Sandbox
 from grading.supervisor.apart import ONLY_TOGETHER
 from grading.worker.confine.plan import PLAIN
@@ -25,7 +25,7 @@ from tests.grading.lab98 import oracles
 from tests.grading.lab98.exercises import SUM, Ranks
 from tests.grading.ranks import graded, ranks_server
 from tests.grading.side_channels import HONEST, IN_ONE_PROCESS, MADE_BY_A_CELL, ON_ONE_MACHINE, ZEROS
-from tests.lanes import require_tier
+from tests.lanes import EVERY_TIER, require_tier
 
 pytestmark = pytest.mark.slow
 
@@ -128,7 +128,7 @@ def test_memory_of_all_ranks_counts_together() -> None:
     assert rows["problem"].startswith("its processes together used more than"), rows
 
 
-@pytest.mark.parametrize("tier", [tier.name for tier in ISOLATING if tier.in_bubblewrap])
+@pytest.mark.parametrize("tier", [tier for tier in EVERY_TIER if tier.values[0] != KERNEL.name])
 def test_ranks_within_one_sandbox(tier: str) -> None:
     with ranks_server(require_tier(tier)) as found:
         assert outcome(found, HONEST) == "passed"

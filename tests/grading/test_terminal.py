@@ -8,7 +8,7 @@ import logging
 import sys
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grading import nbgrader_api, terminal
@@ -30,6 +30,7 @@ def test_no_line_holds_what_is_not_shown_as_itself() -> None:
     assert lines_in("a\x1b[0mb\r\nc\td\u202e\ne") == ["a?[0mb", "c    d?", "e"]
 
 
+@settings(max_examples=40)
 @given(st.lists(st.text(max_size=8), max_size=4))
 def test_as_many_lines_are_printed_as_are_said_whatever_is_in_them(texts) -> None:
     before, sys.stdout = sys.stdout, io.StringIO()

@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -256,6 +257,8 @@ def test_a_locked_gradebook_is_waited_for_then_told_and_a_rerun_completes(
     shutil.copytree(graded.root / ".grading" / "results", course.root / ".grading" / "results")
     holder = sqlite3.connect(course.root / "gradebook.db", isolation_level=None)
     holder.execute("begin immediate")
+    # SQLite itself waits for 5 s each time.
+    monkeypatch.setattr(sqlite3.dbapi2, "connect", partial(sqlite3.connect, timeout=0.1))
     monkeypatch.setattr(session, "PATIENCE_S", 0.0)
     with pytest.raises(UserError, match=r"another program held the gradebook for 0 s .*: close that program and run"):
         grade(course, LAB, course.students(LAB), workers=1)

@@ -30,8 +30,15 @@ each_setup = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.slow
-@each_setup
+@pytest.mark.parametrize(
+    "setup",
+    [
+        pytest.param(
+            setup, id=setup.name, marks=pytest.mark.slow if setup.name in QUICK else pytest.mark.full("kernels")
+        )
+        for setup in SETUPS
+    ],
+)
 def test_the_same_on_every_run_and_on_fake_tensors(setup: Setup) -> None:
     seen = []
     for device in ("cpu", "cpu", "fake"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -74,6 +75,7 @@ def value_of(tree, names: dict[str, int]) -> int:
     return wrap(functions[operation]())
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(st.lists(expressions(("x", "y"), BINARY), min_size=8, max_size=8))
 def test_integer_expressions(trees: list) -> None:
@@ -101,6 +103,7 @@ def float_value(tree, names: dict[str, np.ndarray]) -> np.ndarray:
     return {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}[tree[0]](a, b)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(st.lists(expressions(("x", "y"), ("+", "-", "*", "/")), min_size=8, max_size=8))
 def test_float_expressions(trees: list) -> None:
