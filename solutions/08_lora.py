@@ -356,8 +356,7 @@ labkit.figures.bytes_by_method(kept_by_method, trained_by_method)
 #
 # Look at the left panel first: from 64 GB down to 16, and those 16 are the frozen weights themselves. A smaller rank
 # changes nothing that you could see there, only in the right panel, whose axis is logarithmic: every grid line is ten
-# times the one before. With LoRA,
-# almost all of the memory is the base. The sections on four bits attack it.
+# times the one before. With LoRA, almost all of the memory is the base. The sections on four bits make that smaller.
 #
 # (We set `alpha=2 * rank`, a common choice, which keeps the factor at 2; with a fixed $\alpha$ it would shrink as the
 # rank grows. Activations are not in this figure. LoRA saves few of them, because gradients have to flow back through
@@ -1639,7 +1638,7 @@ labkit.figures.loss_at_equal_bytes(points, floor=math.log(6) / 5, before=untrain
 #
 # This model is tiny and its new task is unlike anything that it knew, so it needs high ranks for its width. The next
 # figure shows what full training and LoRA have added to the same matrix. (All have the learning rate 0.01, the best
-# of those that we tried for full training and for LoRA; a higher one gains the prompt little. The lines of the figure
+# of those that we tried for full training and for LoRA; a higher one helps the prompt little. The lines of the figure
 # have one seed: read them for large differences only.)
 
 # %%

@@ -2,7 +2,7 @@
 # # Lab 09: Timing an asynchronous device
 #
 # You put a matrix product between two readings of the clock. The device can do at most 2 TFLOP/s. The measurement
-# says 54. **What did the clock measure, and what else that you have measured was wrong in the same way?**
+# says 54. **What did the clock measure, and which of your earlier measurements were wrong in the same way?**
 #
 # A GPU works on its own. A call hands it the work and returns, long before the work is done. Reading a value, freeing
 # memory or copying may stop the program at places where you see no wait. In this lab you will measure what a call
@@ -1122,8 +1122,8 @@ labkit.figures.allocator_trace(steps_alone) if steps_alone else None
 # take, and segments that are empty.
 #
 # The talk's 6.42 GB lie between two rebuilds in evaluation mode: 2.9 GB with a fused attention, as above, and 9.1 GB
-# with an attention that is written out and keeps its scores. We do not know which kernels it ran. But its ratio, 7.09 /
-# 6.42 = 1.10, is not far from the factors that your replay has printed.
+# with an attention that is written out and keeps its scores. We do not know which kernels it ran. But its ratio, 7.09
+# / 6.42 = 1.10, is not far from the factors that your replay has printed.
 #
 # Compare a plan for memory (lab 01) with *allocated*, and the size of a card with *reserved* plus what CUDA itself
 # takes.
@@ -1179,13 +1179,13 @@ labkit.figures.allocator_trace(
 )
 
 # %% [markdown]
-# Without `empty_cache` only the first step asks the driver. With it every step pays as the first one did, and gives
-# back what it needs again at once. During `cudaFree` the device is idle, because the call waits for it and nothing is
-# queued after it. The prediction is a little too high: a `cudaMalloc` holds up only the host, and only the first of a
-# step finds the device without work.
+# Without `empty_cache` only the first step asks the driver. With it every step pays as the first one did, because it
+# has given back memory that the next step asks for again. During `cudaFree` the device is idle, because the call
+# waits for it and nothing is queued after it. The prediction is a little too high: a `cudaMalloc` holds up only the
+# host, and only the first of a step finds the device without work.
 #
-# Call it when a *different* program needs the card: another process, or a phase that allocates tensors of quite other
-# sizes. If a run dies with much "reserved but unallocated", start it with
+# Call it when a *different* program needs the card: another process, or a phase that allocates tensors of very
+# different sizes. If a run dies with much "reserved but unallocated", start it with
 # `PYTORCH_ALLOC_CONF=expandable_segments:True`. Its segments can grow, so that pieces no longer stay unused between
 # them.
 #

@@ -1,10 +1,10 @@
 # %% [markdown]
 # # Lab 15: Data parallel
 #
-# On one GPU, the backward pass of your training step takes 120 milliseconds. You rent four GPUs, give each its own rows,
-# and average the gradients. Your first version sends each gradient as soon as it is there, and waits until the average
-# has arrived. Four GPUs should do four times the work. Yours do the work of one and a half. **Where did the other two
-# and a half go?**
+# On one GPU, the backward pass of your training step takes 120 milliseconds. You rent four GPUs, give each its own
+# rows, and average the gradients. Your first version sends each gradient as soon as it is there, and waits until the
+# average has arrived. Four GPUs should do four times the work. Yours do the work of one and a half. **Where did the
+# other two and a half go?**
 #
 # You will write PyTorch's `DistributedDataParallel` from hooks and buckets, accumulate gradients without communicating,
 # let all ranks decide together whether a step counts, split the data among them, and launch a training job that survives
@@ -1087,9 +1087,9 @@ guesses.take("stable step: 0 against 8 late", None, unit="times")
 #
 # Write two functions.
 #
-# - `stale_sgd(gradient, weights, lr, delay, n_steps)` returns a list of the weights after each step. `gradient(w)` returns
-#   the gradient at `w`; call it once in each step, on the weights of `delay` steps ago. As long as there are none, use the
-#   first weights. Leave `weights` as it is.
+# - `stale_sgd(gradient, weights, lr, delay, n_steps)` returns a list of the weights after each step. `gradient(w)`
+#   returns the gradient at `w`; call it once in each step, on the weights of `delay` steps ago. As long as there are
+#   no such weights, use the first ones. Leave `weights` as it is.
 # - `largest_stable_lr(curvature, delay)` returns the step size $\eta$ up to which the weights converge to the minimum. An
 #   error of 1 % is accepted. You can derive it, or find it by trying.
 #
@@ -1102,9 +1102,9 @@ guesses.take("stable step: 0 against 8 late", None, unit="times")
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# By trying: run `stale_sgd` with $\lambda = 1$ for some thousand steps and look whether the weights shrink, then bisect. By
-# theory: $w_t = z^t$ solves the recursion if $z^{\tau+1} - z^\tau + \eta\lambda = 0$. At the limit of stability a root has
-# $|z| = 1$, so put $z = e^{i\varphi}$.
+# By trying: run `stale_sgd` with $\lambda = 1$ for a few thousand steps, check whether the weights shrink, and
+# bisect. By theory: $w_t = z^t$ solves the recursion if $z^{\tau+1} - z^\tau + \eta\lambda = 0$. At the limit of
+# stability a root has $|z| = 1$, so put $z = e^{i\varphi}$.
 #
 # </details>
 #

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 
 from labkit.figures.canvas import DPI, LabFigure, new_figure
 from labkit.spec import GiB
@@ -79,6 +80,8 @@ def code_usage(codebook: torch.Tensor, weight: torch.Tensor, block: int = 64) ->
         left.axvline(code, color=STYLES[0][0], linewidth=1)
     left.set_xlabel("weight / largest magnitude of its block")
     left.set_ylabel("share of the weights")
+    for axes in (left, right):
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     for name, codes, (color, _), shift in (
         ("your 16 codes", codebook, STYLES[0], -0.2),
         ("16 evenly spaced", torch.linspace(-1, 1, 16), STYLES[1], 0.2),

@@ -56,7 +56,8 @@ def _lines(axes: Axes, rows: Sequence[Row], unit: float) -> set[str]:
     """Draw one replay; returns which calls of the driver are marked."""
     marked = set()
     at = range(len(rows))
-    axes.fill_between(at, [row[0] / unit for row in rows], step="post", color=YOURS, alpha=0.75, lw=0)
+    # With an outline, or a peak that lasts a few events of thousands is too thin to be seen.
+    axes.fill_between(at, [row[0] / unit for row in rows], step="post", color=YOURS, alpha=0.75, lw=0.9)
     axes.step(at, [row[1] / unit for row in rows], where="post", color=OTHER, lw=1.6)
     first = rows[0]
     # What was there before the first row was not asked for in this trace.

@@ -28,12 +28,12 @@ SAFE = (
     Budget(
         "out_of_bounds",
         0,
-        "A program touches what lies outside of its tensors: mask the lanes that have nothing to do.",
+        "A program accesses memory outside its tensors: mask the lanes that have nothing to do.",
     ),
     Budget(
         "races",
         0,
-        "Two programs touch the same element in no given order: give each its own, or use atomics.",
+        "Two programs access the same element in no fixed order: give each its own, or use atomics.",
     ),
     Budget("undefined", 0, UNDEFINED),
 )
@@ -78,14 +78,14 @@ def moved(load: Limit, store: Limit, atomic: Limit = 0, launches: Limit | None =
     budgets = (
         BY_KERNELS,
         Budget(
-            "load_bytes", load, "Something is read more often than it has to be: keep it in registers, load it once."
+            "load_bytes", load, "Something is read more often than necessary: load it once and keep it in registers."
         ),
         Budget("store_bytes", store, "More is written than the result: keep what is in between in registers."),
-        Budget("atomic_bytes", atomic, "Atomics move more than they have to: add up in registers first."),
+        Budget("atomic_bytes", atomic, "Atomics move more bytes than necessary: add up in registers first."),
     )
     if launches is None:
         return budgets
-    return (*budgets, Budget("launches", launches, "More kernels are launched than it takes: fuse them."))
+    return (*budgets, Budget("launches", launches, "More kernels are launched than necessary: fuse them."))
 
 
 def compiled(
@@ -99,7 +99,7 @@ def compiled(
     vector_width: bytes that one thread moves at once, at the least. matrix_instructions: at the least. matrix_flops: of
     products that run on the tensor cores, at the least; 2 * m * n * k for one of (m, k) by (k, n).
     """
-    budgets = [Budget("spills", spills, "Its values do not fit into registers: smaller blocks, or more warps.")]
+    budgets = [Budget("spills", spills, "Its values do not fit into registers: use smaller blocks, or more warps.")]
     if vector_width is not None:
         hint = "Threads move memory in narrow pieces: let neighbouring lanes have neighbouring, aligned addresses."
         budgets.append(Budget("vector_width", vector_width, hint, at_least=True))

@@ -197,8 +197,8 @@ INJECT = Oracle(
         ),
         Hint(
             lambda run: run.got["reordered"] != "nothing",
-            "The same names in another order are refused. Compare sets of names: a dict's keys() do not mind the "
-            "order, and lists of them do.",
+            "The same names in another order are refused. Compare sets of names: dict.keys() ignores the order, and a "
+            "list of names does not.",
         ),
         Hint(
             lambda run: not near(run.got["back"], run.got["first"]) or not near(run.got["again"], run.got["second"]),

@@ -214,7 +214,7 @@ LORA_LINEAR = Oracle(
         ),
         Hint(
             lambda run: (run.got["initial_A"] == 0).all() and (run.got["initial_B"] == 0).all(),
-            "Both factors start at zero, so the gradient of each, which has the other as a factor, is zero for ever. "
+            "Both factors start at zero, so the gradient of each, which has the other as a factor, is zero forever. "
             "Only lora_B starts at zero.",
         ),
         Hint(
@@ -230,7 +230,7 @@ LORA_LINEAR = Oracle(
                 any(near(run.got["initial"], _y_with(run, 0, biases)) for biases in (0, 2))
                 and not near(run.got["initial"], _y_with(run, 0))
             ),
-            "The base's bias is missing or counts twice. self.base(x) has it in it: add the update to that.",
+            "The base's bias is missing or counts twice. self.base(x) already includes it: add the update to that.",
         ),
         Hint(
             _without_scale,
@@ -278,14 +278,14 @@ LORA_LINEAR = Oracle(
         ),
         Hint(
             lambda run: near(run.got["unmerged_weight"], _weight_with(run, -run.case.scale)),
-            "A second unmerge() took the update off again. Keep a flag, and do nothing when it is not merged.",
+            "A second unmerge() subtracted the update again. Keep a flag, and do nothing when it is not merged.",
         ),
         Hint(
             lambda run: (
                 near(run.got["merged_twice"], _weight_with(run, run.case.scale))
                 and not near(run.got["unmerged_weight"], run.tree["weight"])
             ),
-            "unmerge() does not bring the old weight back: it takes off exactly what merge() added.",
+            "unmerge() does not bring the old weight back: it must subtract exactly what merge() added.",
         ),
         Hint(
             lambda run: (
@@ -315,7 +315,7 @@ LORA_LINEAR = Oracle(
                 else isinstance(run.got["merged"], torch.Tensor)
             ),
             "While the layer is merged, no gradient or a wrong one reaches x. The layers before it still train, so "
-            "forward needs it: let merge() alone be hidden from autograd.",
+            "forward needs it: hide only merge() from autograd.",
         ),
         Hint(
             lambda run: any(run.got["grads"][name] is None for name in ("lora_A", "lora_B")),
@@ -334,8 +334,8 @@ LORA_LINEAR = Oracle(
                 near(run.got["unmerged_weight"], run.tree["weight"])
                 and not near(run.got["later_weight"], 2 * run.tree["weight"])
             ),
-            "unmerge() brings back a weight from before merge() was called: others may have been loaded since. Take "
-            "off what merge() added.",
+            "unmerge() brings back a weight from before merge() was called: others may have been loaded since. "
+            "Subtract what merge() added.",
         ),
         Hint(
             lambda run: (
@@ -359,7 +359,7 @@ LORA_LINEAR = Oracle(
         ),
         Hint(
             kept_at(lambda p: 1 / p),
-            "dropout is the probability to drop an element, not to keep it: the kept ones are divided by 1 - p.",
+            "dropout is the probability of dropping an element, not of keeping it: the kept ones are divided by 1 - p.",
         ),
         Hint(
             lambda run: run.case.dropout and drops_together(mask_of(run) > 0.5),
@@ -378,8 +378,8 @@ LORA_LINEAR = Oracle(
         ),
         Hint(
             lambda run: set(run.got["placed"].values()) != {"bfloat16 on meta"},
-            "A factor has not the dtype or the device of base.weight: torch.zeros by itself is float32 on the CPU. "
-            "base.weight.new_zeros(n_out, rank) has both.",
+            "A factor does not have the dtype or the device of base.weight: torch.zeros by itself is float32 on the "
+            "CPU. base.weight.new_zeros(n_out, rank) has both.",
         ),
     ),
 )

@@ -182,7 +182,7 @@ EVENTS = Oracle(
         ),
         Hint(
             lambda run: not n_records(run.got),
-            "No event was recorded, and the host's clock sees the launches alone: record an event before each job and "
+            "No event was recorded, and the host's clock sees only the launches: record an event before each job and "
             "one after it, on its stream.",
         ),
         Hint(

@@ -371,7 +371,7 @@ PROFILE = Oracle(
         Hint(
             lambda run: run.got["own"]["recorded"] == [] and run.got["own"]["calls"] > 0,
             "Nothing is recorded at the end. Call `prof.step()` after every step, and let the schedule have repeat=1: "
-            "else it begins anew and drops what it has.",
+            "otherwise it starts again and drops what it has recorded.",
         ),
         Hint(
             lambda run: (

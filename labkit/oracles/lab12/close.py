@@ -66,7 +66,7 @@ def takes_dout_as_contiguous(run: CaseRun[Graded], name: str, expected: Callable
 
 
 DOUT_HINT = (
-    "The gradient that comes in need not be contiguous, and here it is transposed: dout.contiguous() puts it in order."
+    "The incoming gradient need not be contiguous, and here it is transposed: dout.contiguous() puts it in order."
 )
 
 

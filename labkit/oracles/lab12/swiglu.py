@@ -165,7 +165,7 @@ SWIGLU = Oracle(
         ),
         Hint(
             without_dout,
-            "A gradient lacks the factor dout: by the chain rule, what comes in multiplies both derivatives.",
+            "A gradient lacks the factor dout: by the chain rule, the incoming gradient multiplies both derivatives.",
         ),
         Hint(
             ends_early,

@@ -14,8 +14,8 @@ BUTTERFLY = oracle(
     (
         Hint(
             beyond_the_power_of_two,
-            "It is right for a power of two only. Let each rank beyond hand its tensor to one inside before the "
-            "exchanges, and give it the sum after them.",
+            "It is right for a power of two only. Let each rank past the largest power of two send its tensor to one "
+            "below before the exchanges, and get the sum after them.",
         ),
     ),
     errors={

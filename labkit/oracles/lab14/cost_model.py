@@ -131,7 +131,7 @@ COST_MODEL = Oracle(
         ),
         Hint(
             takes("ring", lambda n, alpha, bytes_s: (n - 1) * (alpha + bytes_s / n)),
-            "The ring goes round twice: once to add up, once to hand the sums to everybody.",
+            "The ring goes round twice: once to add up, once to pass the sums on.",
         ),
         Hint(
             takes("ring", lambda n, alpha, bytes_s: 2 * (n - 1) / n * (alpha + bytes_s)),
@@ -182,7 +182,7 @@ COST_MODEL = Oracle(
                 not is_power_of_two(run.case.n)
                 and any_takes(lambda case, rounds: rounds * math.log2(case.n) * message_s(case))(run)
             ),
-            "Rounds are whole numbers, and log2(n) is not whole for every n. Which way is it to be rounded?",
+            "Rounds are whole numbers, and log2(n) is not whole for every n. Is it rounded up or down?",
         ),
         Hint(
             lambda run: (
@@ -192,8 +192,8 @@ COST_MODEL = Oracle(
                     for rounds in (math.floor(math.log2(run.case.n)), math.ceil(math.log2(run.case.n)))
                 )
             ),
-            "Where n is no power of two, some ranks have no partner. They hand their numbers in before the exchanges "
-            "and are told the sum after them, each a round.",
+            "Where n is no power of two, some ranks have no partner. They send their tensors before the exchanges and "
+            "get the sum after them, one round each.",
         ),
         Hint(
             lambda run: (

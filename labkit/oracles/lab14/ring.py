@@ -178,7 +178,7 @@ RING = oracle(
         Hint(
             by_chunks(lambda found: any(share and 0 in share for row in found for share in row)),
             "One chunk has not visited every rank. Only the very first chunk that a rank sends is its own: in each "
-            "further step, also where the second half begins, send the one that came in the step before.",
+            "further step, also where the second half begins, send the one that arrived in the step before.",
         ),
     ),
 )

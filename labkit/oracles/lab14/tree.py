@@ -15,7 +15,7 @@ TREE = oracle(
         Hint(
             beyond_the_power_of_two,
             "It is right for a power of two only: the ranks beyond are left out. A rank whose partner does not exist "
-            "goes on without one.",
+            "continues without one.",
         ),
         Hint(
             some_have_sum,
@@ -24,7 +24,9 @@ TREE = oracle(
         ),
     ),
     errors={
-        "but the ranks are the whole numbers": "That partner does not exist, as happens where n is no power of two: a "
-        "rank without a partner goes on without one.",
+        "but the ranks are the whole numbers": (
+            "That partner does not exist, as happens where n is no power of two: a rank without a partner continues "
+            "without one."
+        ),
     },
 )

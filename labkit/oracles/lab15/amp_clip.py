@@ -173,7 +173,7 @@ AMP_CLIP = Oracle(
             "bytes_sent",
             most_bytes,
             "Too many bytes. Beside the shared gradients one number from each rank is enough, the sum of the squares "
-            "of its own table; the table stays at home.",
+            "of its own table; the table itself is not sent.",
         ),
     ),
     diagnose=(
@@ -204,7 +204,7 @@ AMP_CLIP = Oracle(
         Hint(
             norm_is("alone, before the average"),
             "Each rank took the norm of its own gradients before the average. Average the shared ones first; the "
-            "squares of the others' tables belong into the norm, too.",
+            "squares of the others' tables belong in the norm, too.",
         ),
         Hint(
             norm_is("before the average", "of its own version"),
@@ -217,7 +217,7 @@ AMP_CLIP = Oracle(
         Hint(
             norm_is("alone"),
             "Each rank took the norm of what it holds, and clipped by a factor of its own. The squares of the others' "
-            "tables belong into the norm.",
+            "tables belong in the norm.",
         ),
         Hint(
             norm_is("its table alone"),

@@ -258,8 +258,8 @@ DDP = Oracle(
         ),
         Hint(
             skipped_stands_still,
-            "A block without a gradient on a rank stood still there and moved on the others. finish() puts the average "
-            "into .grad where it is None, too.",
+            "A block without a gradient on a rank did not move there, and moved on the others. finish() puts the "
+            "average into .grad where it is None, too.",
         ),
         Hint(
             lambda run: len(calls(run.got)["bytes"]) > run.case.n_steps * calls_a_step(run.case),

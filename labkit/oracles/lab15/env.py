@@ -133,12 +133,12 @@ ENV = Oracle(
         ),
         Hint(
             lambda run: bool(missing(run)) and not run.got["error"],
-            "A default in place of a missing variable makes every process rank 0, or alone, and the job hangs or "
-            "trains as often as there are ranks. Raise a ValueError that names what is missing.",
+            "A default in place of a missing variable makes every process believe that it is rank 0, or alone. Then "
+            "the job hangs, or is trained once per rank. Raise a ValueError that names what is missing.",
         ),
         Hint(
             lambda run: bool(missing(run) - named(run.got["message"])),
-            "Collect all names that are missing before raising: whoever starts the job wants to mend it once.",
+            "Collect all names that are missing before raising: the user should be able to fix all of them at once.",
         ),
         Hint(
             lambda run: any(

@@ -112,8 +112,8 @@ CONDUCT: tuple[Fault, ...] = (
     (
         went_on_alone,
         "after one rank was killed, the other one trained on without it",
-        "A rank whose collective fails has lost the others: let the error end it, or the lone rank goes on with its "
-        "own half of the data. torchrun then starts all ranks again.",
+        "A rank whose collective fails has lost the others: let the error end it, or the remaining rank continues "
+        "with its own half of the data. torchrun then starts all ranks again.",
     ),
     (
         lambda run: (
@@ -127,8 +127,8 @@ CONDUCT: tuple[Fault, ...] = (
     (
         began_at_zero,
         "a start began at step 0, although there was a checkpoint",
-        "It restarts from zero: where folder/checkpoint.pt exists when the script starts, load it and go on with the "
-        "step it holds.",
+        "It restarts from zero: where folder/checkpoint.pt exists when the script starts, load it and continue from "
+        "the step it holds.",
     ),
 )
 """What can be wrong although all numbers are right."""
@@ -144,8 +144,8 @@ FAULTS: tuple[Fault, ...] = (
     (
         lambda run: run.got["ended"] is None,
         "the launch had to be ended, because its ranks did not",
-        "Some rank waits for another one for ever. Every rank has to call every collective, also one whose result only "
-        "rank 0 wants.",
+        "Some rank waits for another one forever. Every rank has to call every collective, even one whose result only "
+        "rank 0 needs.",
     ),
     (
         lambda run: not run.got["left"],
@@ -159,7 +159,7 @@ FAULTS: tuple[Fault, ...] = (
             or (run.case.begun_steps and run.got["left"][0]["step"] == run.case.begun_steps)
         ),
         "no checkpoint.pt had been written when a rank was killed",
-        "Nothing was there to go on from: write folder/checkpoint.pt after every job['every'] steps.",
+        "There was no checkpoint to continue from: write folder/checkpoint.pt after every job['every'] steps.",
     ),
     (
         lambda run: any(left["state"] == "torn" for left in run.got["left"]),
@@ -215,12 +215,12 @@ FAULTS: tuple[Fault, ...] = (
     (
         kept_other("losses", lambda kept, right: kept is None or len(kept) != len(right["losses"])),
         "checkpoint.pt did not hold one loss for each step done",
-        "The losses so far are part of the state: a restarted process knows only those that the checkpoint tells it.",
+        "The losses so far are part of the state: a restarted process knows only those in the checkpoint.",
     ),
     (
         lambda run: len(run.got["left"]) == 1 and not run.got["error"],
         "after the restart, rank 0 did not come to the save in which it is killed",
-        "A restarted script goes on writing checkpoints, by torch.save on rank 0.",
+        "A restarted script keeps writing checkpoints, by torch.save on rank 0.",
     ),
     (
         # A start that failed by itself, and was followed by one that did not, is what restarts are for.
@@ -241,7 +241,7 @@ FAULTS: tuple[Fault, ...] = (
     (
         slipped("model", 1),
         "after the restart, the model was that of the beginning",
-        "The steps go on and the model does not: load kept['model'] into it before the first step.",
+        "The steps continue, but the model starts over: load kept['model'] into it before the first step.",
     ),
     (
         slipped("momentum", 3),
@@ -295,7 +295,7 @@ FAULTS: tuple[Fault, ...] = (
     (
         from_other_weights,
         "the training began with other weights than job['model']",
-        "Load job['model'] into the nn.Linear before the first step, where there is no checkpoint to go on from.",
+        "Load job['model'] into the nn.Linear before the first step, where there is no checkpoint to continue from.",
     ),
 )
 
@@ -352,9 +352,9 @@ LAUNCH = Oracle(
         *(Hint(when, hint) for when, _, hint in FAULTS if hint is not None),
         Hint(
             leaves_at_the_restart,
-            "Up to a restart the curve is right, and from the next step on it is not. A start goes on from all that "
-            "the checkpoint holds: the model, the optimizer, the place in the epoch, and this rank's generator by "
-            "set_state.",
+            "Up to a restart the curve is right, and from the next step on it is not. A restart continues from "
+            "everything in the checkpoint: the model, the optimizer, the place in the epoch, and this rank's "
+            "generator by set_state.",
         ),
     ),
 )

@@ -173,8 +173,8 @@ NO_SYNC = Oracle(
         ),
         Hint(
             lambda run: first(run.got)["error_came_out"] is not True,
-            "An error inside of the context disappeared in it. Let it go on: no `except`, no `return` in the "
-            "`finally`, nothing true from `__exit__`.",
+            "An error inside the context was swallowed. Let it pass: no `except`, no `return` in the `finally`, "
+            "nothing true from `__exit__`.",
         ),
         Hint(
             lambda run: first(run.got)["flags"][3] is not True,

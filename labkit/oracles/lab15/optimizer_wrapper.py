@@ -149,7 +149,7 @@ OPTIMIZER_WRAPPER = Oracle(
         ),
         Hint(
             skipped_stands_still,
-            "A block without a gradient on a rank stood still there and moved on the others. synchronize() puts the "
+            "A block without a gradient on a rank did not move there, and moved on the others. synchronize() puts the "
             "average into .grad where it is None, too.",
         ),
         Hint(

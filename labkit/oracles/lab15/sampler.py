@@ -147,8 +147,8 @@ SAMPLER = Oracle(
     diagnose=(
         Hint(
             fails(equal_lengths, lambda run: len(lengths(run.got)) > 1),
-            "Some ranks get more samples than others. The one with a batch more calls an all-reduce that nobody else "
-            "comes to, and all wait for ever: fill up, or drop, so that all have the same number.",
+            "Some ranks get more samples than others. The one with a batch more calls an all-reduce that no other "
+            "rank joins, and all wait forever: repeat samples, or drop some, so that all have the same number.",
         ),
         Hint(
             fails(
@@ -177,8 +177,8 @@ SAMPLER = Oracle(
         ),
         Hint(
             fails(equal_lengths, lambda run: min(lengths(run.got)) > len(torchs(run.case)[0])),
-            "Every rank gets more samples than it must. Where the ranks divide their number, none has to come again: "
-            "round n_samples / world_size up, and add nothing.",
+            "Every rank gets more samples than necessary. If the number of ranks divides that of the samples, none is "
+            "repeated: round n_samples / world_size up, and add nothing.",
         ),
         Hint(
             fails(
@@ -215,12 +215,13 @@ SAMPLER = Oracle(
                 lambda run: run.got["again"] != run.got["epochs"][-1] or run.got["resumed"] != run.got["again"],
             ),
             "The order depends on what the sampler did before, so a run that resumes from a checkpoint sees another "
-            "one. Make and seed the generator anew in __iter__, from the seed and the epoch that set_epoch told last.",
+            "one. Make and seed the generator anew in __iter__, from the seed and the epoch that set_epoch was last "
+            "given.",
         ),
         Hint(
             fails(shuffled, lambda run: run.got["elsewhere"] != run.got["epochs"][-1]),
-            "hash() of a text is another number in each process, so every rank would draw an order of its own. Make "
-            "the generator's seed from numbers, the seed and the epoch.",
+            "hash() of a text is a different number in each process, so every rank would draw an order of its own. "
+            "Make the generator's seed from numbers, the seed and the epoch.",
         ),
         Hint(
             fails(

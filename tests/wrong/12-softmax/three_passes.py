@@ -1,4 +1,4 @@
-# hint: Something is read more often than it has to be
+# hint: Something is read more often than necessary
 @triton.jit
 def three_pass_softmax_kernel(out_ptr, x_ptr, stride_out, stride_x, n_cols, BLOCK_SIZE: tl.constexpr):
     row = tl.program_id(0)

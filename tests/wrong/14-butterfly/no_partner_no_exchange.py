@@ -1,4 +1,4 @@
-# hint: Let each rank beyond hand its tensor to one inside
+# hint: Let each rank past the largest power of two send its tensor
 def butterfly_all_reduce(comm, x):
     rank, n = comm.rank, comm.world_size
     total, got = x.clone(), torch.empty_like(x)

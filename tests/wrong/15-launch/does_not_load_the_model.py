@@ -1,4 +1,4 @@
-# hint: The steps go on and the model does not
+# hint: The steps continue, but the model starts over
 """Train on FOLDER/job.pt under torchrun, whatever happens to a rank: python train.py FOLDER"""
 
 import os

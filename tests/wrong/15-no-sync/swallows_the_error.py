@@ -1,4 +1,4 @@
-# hint: An error inside of the context disappeared in it
+# hint: An error inside the context was swallowed
 @contextlib.contextmanager
 def no_sync(ddp):
     before = ddp.require_backward_grad_sync
