@@ -666,9 +666,9 @@ def interleaved(
 check("18-interleaved", interleaved)
 
 # %% [markdown]
-# The paler bars are passes through a rank's second (fourth, ...) chunk. A step of plain 1F1B takes 33 units here; drag the
-# number of chunks and watch the bubble and the memory under the bars. What is kept is counted in whole micro-batches, so that
-# the numbers can be compared: one that is in one of two chunks counts half.
+# The bars with a white line are passes through a rank's second (fourth, ...) chunk. A step of plain 1F1B takes 33 units
+# here; drag the number of chunks and watch the bubble and the memory under the bars. What is kept is counted in whole
+# micro-batches, so that the numbers can be compared: one that is in one of two chunks counts half.
 
 # %% tags=["figure"]
 labkit.figures.interleaved_player(interleaved)
@@ -845,7 +845,7 @@ def zero_bubble(
 check("18-zero-bubble", zero_bubble)
 
 # %% [markdown]
-# The same work as 1F1B, with the weight gradients (green) in the gaps:
+# The same work as 1F1B, with the weight gradients (dark) in the gaps:
 
 # %% tags=["figure"]
 labkit.figures.pipeline_chart(run_split(zero_bubble, uniform(4, 8)), "zero_bubble")

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
 from labkit.exercises.lab15.ddp import Job
 from labkit.figures.canvas import DPI, TRUTH, LabFigure, new_figure
+from labkit.figures.lanes import COMPUTE, TRANSFER, Bar, Panel, timeline
 from labkit.material.lab15 import Timeline, scaling_of
 
-COMPUTE, NETWORK = "#0072B2", "#D55E00"
 # Okabe and Ito's colours, told apart by every kind of colour vision, and a marker each.
 STYLES = (("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "D"), ("#CC79A7", "v"))
-PANEL_IN, REST_IN = 0.95, 0.75
 
 
 def ddp_timeline(steps: Mapping[str, Timeline]) -> Figure:
@@ -26,29 +23,17 @@ def ddp_timeline(steps: Mapping[str, Timeline]) -> Figure:
     """
     if not steps:
         raise ValueError("there is nothing to draw: give at least one step")
-    height_in = PANEL_IN * len(steps) + REST_IN
-    figure = LabFigure(figsize=(8.0, height_in), dpi=DPI, layout="constrained", facecolor="white")
-    panels = figure.subplots(len(steps), 1, sharex=True, squeeze=False)[:, 0]
-    for axes, (title, step) in zip(panels, steps.items(), strict=True):
-        for start_s, end_s in step.backward:
-            _bar(axes, 0, start_s, end_s, COMPUTE)
-        for start_s, end_s, _ in step.reduces:
-            _bar(axes, 1, start_s, end_s, NETWORK)
+    panels = []
+    for title, step in steps.items():
+        bars = [Bar(0, 1e3 * start_s, 1e3 * end_s, COMPUTE) for start_s, end_s in step.backward]
+        bars += [Bar(1, 1e3 * start_s, 1e3 * end_s, TRANSFER) for start_s, end_s, _ in step.reduces]
         n_calls = len(step.reduces)
         calls = f"{n_calls} call" + "s" * (n_calls != 1)
-        axes.set_title(f"{title}: {calls}, {1e3 * step.step_s:.0f} ms", loc="left", fontsize=10)
-        axes.axvline(1e3 * step.backward_s, color=TRUTH, linewidth=1, linestyle="--")
-        axes.set_yticks([0, 1], ["backward", "network"], fontsize=9)
-        axes.set_ylim(1.5, -0.5)
-        axes.spines[["top", "right", "left"]].set_visible(False)
-        axes.tick_params(axis="y", length=0)
-        axes.grid(True, axis="x", color="#e3e6ea", linewidth=0.8)
-        axes.set_axisbelow(True)
-    panels[-1].set_xlabel("milliseconds on the virtual clock (dashed: the backward pass alone)")
-    panels[-1].set_xlim(0, 1.02e3 * max(step.step_s for step in steps.values()))
-    handles = [Patch(color=COMPUTE, label="backward pass of a block"), Patch(color=NETWORK, label="all-reduce")]
-    figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
-    return figure
+        title = f"{title}: {calls}, {1e3 * step.step_s:.0f} ms"
+        panels.append(Panel(title, ("backward", "network"), bars, mark=1e3 * step.backward_s))
+    legend = {"backward pass of a block": COMPUTE, "all-reduce": TRANSFER}
+    xlabel = "milliseconds on the virtual clock (dashed: the backward pass alone)"
+    return timeline(panels, legend, xlabel, end=1e3 * max(step.step_s for step in steps.values()))
 
 
 def ddp_scaling(ddp_class: Callable[..., Any], train_step: Callable[..., Any], job: Job) -> Figure:
@@ -92,10 +77,6 @@ def scaling_figure(
         axes.grid(True, color="#e3e6ea", linewidth=0.8)
         axes.set_axisbelow(True)
     return figure
-
-
-def _bar(axes: Axes, row: int, start_s: float, end_s: float, colour: str) -> None:
-    axes.barh(row, 1e3 * (end_s - start_s), left=1e3 * start_s, height=0.72, color=colour, edgecolor="white", lw=0.6)
 
 
 def normalization_error(by_rows: Mapping[str, Mapping[int, float]]) -> Figure:

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from labkit.figures.canvas import DPI, OTHER, SHADE, TRUTH, YOURS, LabFigure, new_figure
+from labkit.figures.lanes import COMPUTE, COMPUTE_BACK, TRANSFER, TRANSFER_BACK, Bar, Panel, timeline
 from labkit.material.lab16_timeline import UnitSpans
 
 WEIGHT, GRADIENT, PARTIAL = "#0072B2", "#E69F00", "#F5D58A"
@@ -82,26 +83,25 @@ def held_through_layers(held: Mapping[str, Sequence[int]]) -> Figure:
     return figure
 
 
-SPANS = {"forward": "#0072B2", "backward": "#56B4E9", "all_gather": "#D55E00", "reduce_scatter": "#E69F00"}
+SPANS = {
+    "forward": COMPUTE,
+    "backward": COMPUTE_BACK,
+    "all_gather": TRANSFER,
+    "reduce_scatter": TRANSFER_BACK,
+}
 
 
 def fsdp_timeline(spans: UnitSpans) -> Figure:
     """One step of one rank: above when it computes, below when it gathers and reduces."""
-    figure, axes = new_figure(8.6, 2.3)
-    for row, bars in enumerate((spans.compute, spans.network)):
-        for what, start_s, end_s in bars:
-            width = 1e3 * (end_s - start_s)
-            axes.barh(row, width, left=1e3 * start_s, height=0.7, color=SPANS[what], edgecolor="white", lw=0.6)
+    bars = [
+        Bar(row, 1e3 * start_s, 1e3 * end_s, SPANS[what])
+        for row, some in enumerate((spans.compute, spans.network))
+        for what, start_s, end_s in some
+    ]
     computing_s = sum(end_s - start_s for _, start_s, end_s in spans.compute)
-    axes.set_title(
-        f"{1e3 * spans.step_s:.0f} ms, of which the rank computes {1e3 * computing_s:.0f} ms", loc="left", fontsize=10
-    )
+    title = f"{1e3 * spans.step_s:.0f} ms, of which the rank computes {1e3 * computing_s:.0f} ms"
+    legend = {name.replace("_", "-"): colour for name, colour in SPANS.items()}
+    panel = Panel(title, ("compute", "network"), bars)
+    figure = timeline([panel], legend, "milliseconds on the virtual clock", 8.6)
     figure.alt = f"A step of {1e3 * spans.step_s:.0f} ms in which computing and sending take turns."
-    axes.set_yticks([0, 1], ["compute", "network"])
-    axes.set_ylim(1.5, -0.5)
-    axes.grid(False, axis="y")
-    axes.set_xlabel("milliseconds on the virtual clock")
-    handles = [Rectangle((0, 0), 1, 1, color=colour) for colour in SPANS.values()]
-    names = [name.replace("_", "-") for name in SPANS]
-    figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
     return figure

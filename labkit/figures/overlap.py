@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
-from labkit.figures.canvas import DPI, OTHER, TRUTH, YOURS, LabFigure, new_figure
+from labkit.figures.canvas import OTHER, TRUTH, YOURS, new_figure
+from labkit.figures.lanes import COMPUTE, Bar, Panel, timeline
 from labkit.simdevice import Span, busy_s
 from labkit.simdevice.trace import HOST
 
@@ -19,7 +18,6 @@ CAUSES = {
     "synchronize": "#009E73",
 }
 """Why the host waits, in Okabe and Ito's colours."""
-BUSY = "#0072B2"
 _CAUSE_OF = {"index": "index by a mask", "nonzero": "index by a mask", "masked_select": "index by a mask"}
 
 
@@ -47,19 +45,9 @@ def host_waits(traces: Mapping[str, Sequence[Span]]) -> Figure:
     """For each program a row in which the host waits, coloured by the cause, and one in which the device is busy."""
     if not any(traces.values()):
         raise ValueError("there is nothing to draw: none of the traces has a span")
-    size_in = (8.0, 1.25 * len(traces) + 0.75)
-    figure = LabFigure(figsize=size_in, dpi=DPI, layout="constrained", facecolor="white")
-    all_axes = figure.subplots(len(traces), 1, sharex=True, squeeze=False)[:, 0]
-    for axes, (title, spans) in zip(all_axes, traces.items(), strict=True):
-        _draw_waits(axes, title, spans)
-    end_us = max(1e6 * (span.end_s - _first_s(spans)) for spans in traces.values() for span in spans)
-    all_axes[-1].set_xlim(0, 1.01 * end_us)
-    all_axes[-1].set_xlabel("µs")
     causes = {cause_of(span) for spans in traces.values() for span in spans if span.stream == HOST}
-    handles = [Patch(color=colour, label=cause) for cause, colour in CAUSES.items() if cause in causes]
-    handles.append(Patch(color=BUSY, label="the device works"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9)
-    return figure
+    legend = {cause: colour for cause, colour in CAUSES.items() if cause in causes} | {"the device works": COMPUTE}
+    return timeline([_waits(title, spans) for title, spans in traces.items()], legend, "µs")
 
 
 def cause_of(wait: Span) -> str:
@@ -69,25 +57,21 @@ def cause_of(wait: Span) -> str:
     return _CAUSE_OF.get(wait.name, "synchronize" if wait.name == "synchronize" else ".item(), float(), if")
 
 
-def _draw_waits(axes: Axes, title: str, spans: Sequence[Span]) -> None:
+def _waits(title: str, spans: Sequence[Span]) -> Panel:
     first_s = _first_s(spans)
     waits = [span for span in spans if span.stream == HOST]
     work = [span for span in spans if span.stream != HOST]
-    for span in (*waits, *work):
-        on_host = span.stream == HOST
-        left_us, width_us = 1e6 * (span.start_s - first_s), 1e6 * (span.end_s - span.start_s)
-        colour = CAUSES[cause_of(span)] if on_host else BUSY
-        axes.barh(0 if on_host else 1, width_us, left=left_us, height=0.7, color=colour, edgecolor="white", lw=0.3)
+    bars = [
+        Bar(lane, 1e6 * (span.start_s - first_s), 1e6 * (span.end_s - first_s), colour)
+        for lane, some in enumerate((waits, work))
+        for span in some
+        for colour in [COMPUTE if lane else CAUSES[cause_of(span)]]
+    ]
     length_s = max((span.end_s for span in spans), default=0.0) - first_s
     busy = busy_s(work, "kernel", "to device", "to host") / length_s if length_s else 0.0
     times = "1 wait" if len(waits) == 1 else f"{len(waits)} waits"
-    axes.set_title(
-        f"{title}: {1e6 * length_s:,.0f} µs, {times} of the host, device busy {busy:.0%}", loc="left", fontsize=10
-    )
-    axes.set_yticks([0, 1], ["host waits", "device"], fontsize=9)
-    axes.set_ylim(1.5, -0.5)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.tick_params(axis="y", length=0)
+    told = f"{title}: {1e6 * length_s:,.0f} µs, {times} of the host, device busy {busy:.0%}"
+    return Panel(told, ("host waits", "device"), bars)
 
 
 def _first_s(spans: Sequence[Span]) -> float:

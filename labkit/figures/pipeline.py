@@ -6,19 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Rectangle
 
 from labkit.exercises.lab18.interleaved import Looped, run_looped
 from labkit.exercises.lab18.orders import Pipe, run_of
 from labkit.figures.canvas import DPI, OTHER, SHADE, TRUTH, YOURS, LabFigure, new_figure
+from labkit.figures.lanes import COMPUTE, COMPUTE_BACK, COMPUTE_LATE, KEPT, Bar, add_legend, draw_bar, draw_kept
 from labkit.figures.sliders import with_sliders
 from labkit.pipeline import Action, Costs, Event, ScheduleRun, run_schedule
 
-COLOURS = {"F": "#0072B2", "B": "#E69F00", "I": "#E69F00", "W": "#009E73"}
-LATER_CHUNKS = {"F": "#6DB6E3", "B": "#F5D58A", "I": "#F5D58A", "W": "#7FD1B9"}
-"""Of a rank's second, fourth, ... stage."""
+COLOURS = {"F": COMPUTE, "B": COMPUTE_BACK, "I": COMPUTE_BACK, "W": COMPUTE_LATE}
 LABELS = {"F": "forward", "B": "backward", "I": "input gradient", "W": "weight gradient"}
-BUBBLE, KEPT = "#d3d8de", "#CC79A7"
+BUBBLE = "#d3d8de"
 ROW_IN, WIDTH_IN = 0.62, 9.4
 BAR, STRIP = 0.52, 0.34
 """How high a row's bars are, and the strip of what it keeps under them, as parts of the row."""
@@ -65,13 +64,8 @@ def _draw_rank(axes: Axes, run: ScheduleRun, rank: int, until: float, most: int,
         # A digit needs about 0.08 inches, and a little air; a row has the numbers of all its passes of a kind, or none.
         has_room = (event.end - event.start) / until * (WIDTH_IN - 1.6) > 0.08 * digits + 0.04
         _draw_pass(axes, event, stages.index(event.action.stage), has_room)
-    steps = run.live(rank)
-    ends = [time for time, _ in steps[1:]] + [run.makespan]
     bottom = rank + BAR + STRIP + 0.02
-    for (start, count), end in zip(steps, ends, strict=True):
-        height = STRIP * count / most
-        axes.add_patch(Rectangle((start, bottom - height), end - start, height, facecolor=KEPT, edgecolor="none"))
-    axes.plot([0, run.makespan], [bottom, bottom], color=TRUTH, lw=0.6)
+    draw_kept(axes, run.live(rank), run.makespan, bottom, STRIP, most)
     axes.annotate(
         f"keeps {run.peak_live[rank] / of_whole:g}",
         (1.0, bottom - STRIP / 2),
@@ -86,26 +80,16 @@ def _draw_rank(axes: Axes, run: ScheduleRun, rank: int, until: float, most: int,
 
 
 def _draw_pass(axes: Axes, event: Event, chunk: int, has_room: bool) -> None:
-    action, width = event.action, event.end - event.start
-    colour = (LATER_CHUNKS if chunk % 2 else COLOURS)[action.kind]
-    axes.add_patch(Rectangle((event.start, event.rank), width, BAR, facecolor=colour, edgecolor="white", lw=0.5))
-    if has_room:
-        axes.text(
-            event.start + width / 2,
-            event.rank + BAR / 2,
-            str(action.microbatch),
-            ha="center",
-            va="center_baseline",
-            fontsize=8,
-            color="black" if chunk % 2 or action.kind in "BI" else "white",
-        )
+    """The passes of a rank's second, fourth, ... stage have a white line."""
+    action = event.action
+    bar = Bar(event.rank, event.start, event.end, COLOURS[action.kind], str(action.microbatch))
+    draw_bar(axes, bar, event.rank + BAR / 2, BAR, has_room, band=chunk % 2 == 1)
 
 
 def _legend(figure: Figure, run: ScheduleRun) -> None:
     kinds = {event.action.kind for event in run.events}
-    handles = [Patch(color=COLOURS[kind], label=LABELS[kind]) for kind in COLOURS if kind in kinds]
-    handles += [Patch(color=BUBBLE, label="waits (the bubble)"), Patch(color=KEPT, label="activations kept alive")]
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9)
+    legend = {LABELS[kind]: COLOURS[kind] for kind in COLOURS if kind in kinds}
+    add_legend(figure, legend | {"waits (the bubble)": BUBBLE, "activations kept alive": KEPT})
 
 
 def pipeline_sketch(n_ranks: int = 2, n_microbatches: int = 3, n_chunks: int = 1) -> LabFigure:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
-from labkit.clock import makespan
-from labkit.exercises.lab16.prefetch import GPU, NETWORK, BadOrder, Blocks, Command, gathers_when_needed, timeline
-from labkit.figures.canvas import DPI, LabFigure
+from labkit.clock import Span, makespan
+from labkit.exercises.lab16.prefetch import GPU, NETWORK, BadOrder, Blocks, Command, gathers_when_needed
+from labkit.exercises.lab16.prefetch import timeline as played
+from labkit.figures.lanes import COMPUTE, COMPUTE_BACK, TRANSFER, TRANSFER_BACK, Bar, Panel, timeline
 
-COLOURS = {"gather": "#E69F00", "forward": "#0072B2", "backward": "#56B4E9", "reduce": "#009E73"}
+COLOURS = {"gather": TRANSFER, "forward": COMPUTE, "backward": COMPUTE_BACK, "reduce": TRANSFER_BACK}
 LABELS = {
     "gather": "gather a layer",
     "forward": "forward pass",
@@ -28,38 +28,50 @@ def sharded_step(fsdp_order: Callable[[int], Sequence[Command]] | None = None, n
     orders = {"each layer gathered when it is needed": gathers_when_needed(n_layers)}
     if fsdp_order is not None:
         orders["your order"] = list(fsdp_order(n_layers))
-    size_in = (8.0, 1.35 * len(orders) + 0.75)
-    figure = LabFigure(figsize=size_in, dpi=DPI, layout="constrained", facecolor="white")
-    all_axes = figure.subplots(len(orders), 1, sharex=True, squeeze=False)[:, 0]
-    said = []
-    for axes, (title, order) in zip(all_axes, orders.items(), strict=True):
-        text = _draw(axes, order, case)
-        axes.set_title(f"{title}: {text}", loc="left", fontsize=10)
-        said.append(f"{title}: {text}")
-    all_axes[-1].set_xlabel("ms")
-    handles = [Patch(color=COLOURS[kind], label=LABELS[kind]) for kind in COLOURS]
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9)
+    panels = [_panel(title, order, case) for title, order in orders.items()]
+    figure = timeline(panels, {LABELS[kind]: colour for kind, colour in COLOURS.items()}, "ms")
     figure.alt = f"Two rows a chart, the network above the GPU, over the time of one step of {n_layers} layers. " + (
-        "; ".join(said) + "."
+        "; ".join(panel.title for panel in panels) + "."
     )
     return figure
 
 
-def _draw(axes: Axes, order: Sequence[Command], case: Blocks) -> str:
-    """Draw the bars; what it comes to, in words."""
-    axes.set_yticks(range(len(LANES)), [f"the {lane}" for lane in LANES], fontsize=9)
-    axes.set_ylim(1.5, -0.5)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.tick_params(axis="y", length=0)
+def _panel(title: str, order: Sequence[Command], case: Blocks) -> Panel:
+    """The bars, what they come to, and below them how many layers are whole."""
+    lanes = [f"the {lane}" for lane in LANES]
     try:
-        spans = timeline(order, case)
+        spans = played(order, case)
     except BadOrder as error:
-        return f"no step ({error})"
-    for (kind, layer, _), span in spans.items():
-        if kind != "free":
-            left, width, row = 1e3 * span.start_s, 1e3 * (span.end_s - span.start_s), LANES.index(span.thread)
-            axes.barh(row, width, left=left, height=0.74, color=COLOURS[kind], edgecolor="white", lw=0.8)
-            axes.text(left + width / 2, row, str(layer), ha="center", va="center", fontsize=8, color="white")
+        return Panel(f"{title}: no step ({error})", lanes)
+    bars = [
+        Bar(LANES.index(span.thread), 1e3 * span.start_s, 1e3 * span.end_s, COLOURS[kind], str(layer))
+        for (kind, layer, _), span in spans.items()
+        if kind != "free"
+    ]
     length_ms = 1e3 * makespan(spans)
     busy_ms = sum(case.ms_of(kind) for kind, _ in case.passes)
-    return f"{length_ms:.0f} ms, the GPU works {busy_ms / length_ms:.0%} of the time"
+    whole = _whole(order, spans)
+    n_whole = max(n for _, n in whole)
+    told = f"{length_ms:.0f} ms, the GPU works {busy_ms / length_ms:.0%} of the time"
+    return Panel(f"{title}: {told}", lanes, bars, kept=whole, kept_name=f"whole layers, ≤ {n_whole}")
+
+
+def _whole(order: Sequence[Command], spans: Mapping[Any, Span]) -> list[tuple[float, int]]:
+    """(ms, layers that are whole from then on): one more when a gather begins, one less when a layer is freed, which
+    is when its last pass has ended."""
+    changes: list[tuple[float, int]] = []
+    used_s: dict[int, float] = {}
+    for place, (kind, layer) in enumerate(order):
+        if kind == "free":
+            changes.append((1e3 * used_s[layer], -1))
+            continue
+        span = spans[kind, layer, place]
+        if kind == "gather":
+            changes.append((1e3 * span.start_s, 1))
+        if kind != "reduce":
+            used_s[layer] = span.end_s
+    steps, now = [(0.0, 0)], 0
+    for time, change in sorted(changes):
+        now += change
+        steps.append((time, now))
+    return steps
