@@ -215,7 +215,14 @@ if written(ParallelMLP):
 # A maximum, a sum and one picked element can each be computed part by part. The gradient of $x_j$ is $e^{x_j} / Z$, less 1
 # for the target's column. Once a rank knows $Z$, it computes the gradient of its own columns without asking anybody.
 #
-# The **z-loss** adds a small multiple of $(\log Z)^2$ to the loss of each token, which keeps the logits from drifting away
+# %% tags=["figure"]
+labkit.figures.cut_logits()
+
+# %% [markdown]
+# Four tokens, twelve columns on three ranks. The targets are framed. Of token 0, each rank knows the largest of its own logits, a
+# part of the sum, and, if it has the target's column, the target's logit. The last line is all that the loss needs.
+#
+# # The **z-loss** adds a small multiple of $(\log Z)^2$ to the loss of each token, which keeps the logits from drifting away
 # together: the loss alone does not change when all logits grow by the same amount.
 
 # %% [markdown]

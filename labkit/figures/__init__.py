@@ -19,6 +19,7 @@ from labkit.figures.collectives import bytes_by_rank, collective_player, collect
 from labkit.figures.compile_calls import call_strip, versions_by_size
 from labkit.figures.cost_model import Between, between_nodes, between_nodes_bars, cost_map, time_against_size
 from labkit.figures.critical_batch import batch_slider, two_batch_sizes
+from labkit.figures.cut_logits import cut_logits
 from labkit.figures.ddp import ddp_scaling, ddp_timeline, normalization_error
 from labkit.figures.expert_load import expert_load
 from labkit.figures.formats import bit_fields, number_line, quantization_error
@@ -114,6 +115,7 @@ __all__ = [
     "collective_player",
     "collective_steps",
     "cost_map",
+    "cut_logits",
     "ddp_scaling",
     "ddp_timeline",
     "depth_line",
