@@ -541,6 +541,7 @@ class SteadyModel(lab11.ServedModel):
 
     def forward(self, x: Tensor, temperature: Tensor) -> Tensor:
         """The same values as ServedModel, in a graph that all calls can use."""
+        # Count this call, and work out `share`, as ServedModel does.
         ### BEGIN SOLUTION
         self.n_calls += 1
         share = torch.clamp(self.n_calls / lab11.WARM_UP, max=1.0)
