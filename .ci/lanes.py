@@ -38,7 +38,7 @@ STOP_S = 60.0
 SECONDS = {
     "answers": 1150,
     "attacks": 1100,
-    "browser": 90,
+    "browser": 130,
     "cluster": 60,
     "determinism": 140,
     "kernels": 240,

@@ -16,14 +16,14 @@ MOST_CHARACTERS = 400
 
 
 def described(figure: Figure) -> str:
-    """ "Not scaled: % of the gradients against log2 of the size of a gradient; at the start, late in training." """
+    """ "not scaled: % of the gradients against log2 of the size of a gradient; at the start, late in training" """
     whole = list(dict.fromkeys(text.get_text() for text in figure.texts if _is_shown(text)))
     parts = [said for axes in figure.axes if axes.get_visible() and (said := _of_axes(axes))]
     legends = _listed(text.get_text() for legend in figure.legends for text in legend.get_texts())
     said = ". ".join(_plain(part) for part in (*whole, *parts, *([legends] if legends else [])))
     if len(said) > MOST_CHARACTERS:
         said = said[:MOST_CHARACTERS].rsplit(" ", 1)[0].rstrip(",;:.") + " …"
-    return said[:1].upper() + said[1:] if said[:1].isascii() else said
+    return said
 
 
 def _of_axes(axes: Axes) -> str:

@@ -22,12 +22,12 @@ def test_a_chart_says_what_is_drawn_against_what_and_names_its_lines() -> None:
     axes.annotate("257 rows", (1, 3))
     axes.text(1, 3, "not there", visible=False)
     axes.legend()
-    assert described(figure) == "Two formats: MiB alive against rows in a batch; fp32, 2^24 rows; 257 rows"
+    assert described(figure) == "two formats: MiB alive against rows in a batch; fp32, 2^24 rows; 257 rows"
 
 
 def test_a_drawing_without_axes_says_what_is_written_in_it() -> None:
     said = described(figures.amp_step())
-    assert said.startswith("Weights float32, copies of them 16 bits") and "step, if all are finite" in said
+    assert said.startswith("weights float32, copies of them 16 bits") and "step, if all are finite" in said
 
 
 def test_it_is_cut_between_words() -> None:
@@ -45,13 +45,13 @@ def test_it_stays_when_a_notebook_loads_pyplot(monkeypatch: pytest.MonkeyPatch) 
     for shown in (figure, figures.amp_step()):
         data, metadata = shell.display_formatter.format(shown)
         assert data["image/png"] == shown._repr_png_()[0]
-        assert metadata["image/png"]["alt"].startswith("Weights float32")
+        assert metadata["image/png"]["alt"].startswith("weights float32")
 
 
 def test_a_notebook_gets_it_where_the_figure_has_no_words_of_its_own() -> None:
     figure, axes = new_figure()
     assert "alt" not in figure._repr_png_()[1]
     axes.set_xlabel("steps")
-    assert figure._repr_png_()[1]["alt"] == "Steps"
+    assert figure._repr_png_()[1]["alt"] == "steps"
     figure.alt = "The loss falls."
     assert figure._repr_png_()[1]["alt"] == "The loss falls."
