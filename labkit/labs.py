@@ -141,7 +141,7 @@ LABS = (
         "19",
         "Long context and experts",
         "scale",
-        150,
+        210,
         needs=("13", "14"),
         instead=(
             ("13", "its text on online softmax"),

@@ -7,8 +7,8 @@
 # pieces?**
 #
 # You will deal out a text so that all ranks have the same work, and send keys and values around a ring of ranks, so that each
-# query meets every key before it and no rank ever holds the whole text. Then you will hand out places at the experts of a
-# mixture.
+# query meets every key before it and no rank ever holds the whole text. Then you will send tokens to
+# experts on other ranks and back, and hand out the places there.
 #
 # [[time]]
 #
@@ -16,7 +16,7 @@
 
 # %% nbgrader={"grade": false, "grade_id": "19-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import labkit.figures
 import torch
@@ -25,6 +25,7 @@ from labkit.material.lab19 import (
     attend,
     attend_backward,
     expert_counts,
+    moe_traffic,
     one_text,
     ring_pass,
     router_logits,
@@ -354,7 +355,7 @@ if written(ring_forward, ring_backward):
 # `context_parallel` do both, with FlashAttention for a block.
 
 # %% [markdown]
-# ## Experts, and who gets a place
+# ## A mixture of experts
 #
 # A **mixture of experts** replaces one large MLP by many smaller ones, the experts. A router, one linear layer, gives each token a
 # score for each expert, and the token goes to the $k$ best. A token costs $k$ experts, and the model has the parameters of all.
@@ -371,6 +372,115 @@ display(
 )
 for name, counts in (("independent tokens", even), ("tokens with a shared direction", skewed)):
     print(f"{name:32} busiest of 8 experts: {max(counts) / (sum(counts) / 8):.2f} times the mean")
+
+# %% [markdown]
+# ## Send tokens to their experts and back
+#
+# First the way there. With $n$ ranks and the same number of experts on each, expert $e$ lies on rank `e // n_local`. Tokens lie
+# where their text lies. So each rank sorts its choices by expert and sends them off, works on what has come, and sends the
+# results back:
+#
+# ```
+# rank 0's choices   0 3 1 3 2 0        (experts 0 and 1 are at home, 2 and 3 on rank 1)
+# sorted             0 0 1 | 2 3 3      3 rows stay, 3 go to rank 1
+# rank 1 receives    2 3 3 | 2 2 3      of rank 0, then of rank 1: each sorted by expert
+# ```
+#
+# No two ranks send the same number of rows, so this is an all-to-all with *uneven* pieces, and before the rows their numbers have to
+# travel. What came is not sorted by expert: rows of expert 2 come from every sender.
+
+# %% [markdown]
+# [[exercise 19-moe-dispatch]]
+#
+# `moe_layer(comm, exchange, x, chosen, weights, run_expert, n_local)` returns for each token the weighted sum of what its experts
+# return, (tokens, width).
+#
+# - `x` is (tokens, width), `chosen` (tokens, k) the numbers of experts over all ranks, `weights` (tokens, k). Ranks may have
+#   different numbers of tokens.
+# - `run_expert(e, rows)` runs the rank's own expert `e`, from 0 to `n_local - 1`. An expert may be given no rows.
+# - `exchange(rows, send, receive)` is an all-to-all that autograd knows, with lists of one number for each rank: the first `send[0]`
+#   rows go to rank 0, the next to rank 1, and so on; what comes are `receive[0]` rows of rank 0, then those of rank 1. In the
+#   backward pass the gradients go back the same way.
+# - `comm.all_to_all_single(output, input)` exchanges equal pieces, and needs no gradient: good for numbers of rows.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Each rank needs to know how many rows will come for each of *its* experts from each rank. Everybody has one such number for
+# each expert.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# `order = chosen.flatten().argsort(stable=True)` sorts the choices by expert, and `order // k` are their tokens. `bincount` counts the
+# choices by expert: exchanged in equal pieces, row `r` of the result says what comes from rank `r`.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# With `coming` of shape (ranks, n_local), `torch.arange(n_local).repeat(n).repeat_interleave(coming.flatten())` is the expert of each row
+# that came. Fill a tensor like the rows expert by expert, send it back with the two lists swapped, write it to the places
+# `order`, and only then weigh and add.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "19-moe-dispatch", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def moe_layer(
+    comm: Comm,
+    exchange: Callable[[Tensor, list[int], list[int]], Tensor],
+    x: Tensor,
+    chosen: Tensor,
+    weights: Tensor,
+    run_expert: Callable[[int, Tensor], Tensor],
+    n_local: int,
+) -> Tensor:
+    """For each token the weighted sum of what its experts return."""
+    ### BEGIN SOLUTION
+    n, k = comm.world_size, chosen.shape[1]
+    order = chosen.flatten().argsort(stable=True)
+    going = chosen.flatten().bincount(minlength=n * n_local)
+    coming = torch.empty_like(going)
+    comm.all_to_all_single(coming, going)
+    send = going.view(n, n_local).sum(1).tolist()
+    receive = coming.view(n, n_local).sum(1).tolist()
+
+    rows = exchange(x[order // k], send, receive)
+    expert_of = torch.arange(n_local).repeat(n).repeat_interleave(coming)
+    done = torch.zeros_like(rows)
+    for expert in range(n_local):
+        here = expert_of == expert
+        done[here] = run_expert(expert, rows[here])
+    back = exchange(done, receive, send)
+
+    results = torch.zeros_like(back)
+    results[order] = back
+    return (results.view(len(x), k, -1) * weights[..., None]).sum(1)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "19-moe-dispatch-check", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
+check("19-moe-dispatch", moe_layer)
+
+# %%
+if written(moe_layer):
+    print("4 ranks, 256 tokens each       rows worked on by rank      sent by rank, kB")
+    for name, shared in (("independent tokens", 0.0), ("shared direction", 1.0)):
+        rows, traffic = moe_traffic(moe_layer, shared)
+        print(
+            f"{name:25}"
+            + "".join(f"{n:8}" for n in rows)
+            + "".join(f"{n / 1e3:7.0f}" for n in traffic.bytes_sent)
+        )
+
+# %% [markdown]
+# Each rank has two of the eight experts. In the second row the rank with the favourite works on far more than its 256 rows, and
+# what it works on it has to receive and send back. The other ranks wait for it twice, forward and backward.
+#
+# ## Places at the experts
+#
+# The slowest rank is the one with the most tokens. So experts get a limited number of places.
 
 # %% [markdown]
 # **Predict:** every expert gets places for 1.25 times the mean load, and what finds no place is dropped. What share of the tokens

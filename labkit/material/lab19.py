@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from labkit.ranks import Comm
+from labkit.exercises.lab19.exchange import Exchange
+from labkit.ranks import Comm, Traffic, measure_ranks
 
 Text = dict[str, Any]
 
@@ -74,3 +75,26 @@ def expert_counts(shared: float) -> list[int]:
     """How many tokens of `router_logits` have each expert as their best."""
     logits = router_logits(shared)
     return logits.argmax(-1).bincount(minlength=logits.shape[1]).tolist()
+
+
+def moe_traffic(
+    layer: Callable[..., Tensor], shared: float, n_ranks: int = 4, n_local: int = 2
+) -> tuple[list[int], Traffic]:
+    """Rows that each rank's experts work on, and what the student's layer sends, in a forward pass of 256 tokens a
+    rank, each to its best expert."""
+    chosen = router_logits(shared, 256 * n_ranks, n_ranks * n_local).topk(1).indices.chunk(n_ranks)
+
+    def rank(comm: Comm) -> int:
+        n_rows = 0
+
+        def run_expert(expert: int, rows: Tensor) -> Tensor:
+            nonlocal n_rows
+            n_rows += len(rows)
+            return rows
+
+        with torch.no_grad():
+            tokens, weights = torch.ones(256, 64), torch.ones(256, 1)
+            layer(comm, Exchange(comm), tokens, chosen[comm.rank], weights, run_expert, n_local)
+        return n_rows
+
+    return measure_ranks(rank, n_ranks)

@@ -1,0 +1,254 @@
+"""Lab 19: what is true of experts on several ranks: one process that calls each expert on all tokens, and autograd."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from labkit.compare import compare, inputs_untouched
+from labkit.exercises.lab19.moe_dispatch import Mixture
+from labkit.oracles.hints import once
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Observation, Oracle, Tolerance
+
+CLOSE = Tolerance(atol=1e-5, rtol=1e-4)
+COUNTS_BYTES = 8
+
+
+@once
+def dense(run: CaseRun[Mixture]) -> dict[str, list[Tensor]]:
+    """Each expert on every token of every rank, weighted by what the token chose; float64, by rank."""
+    ranks = run.tree["ranks"]
+    x, weights, matrices = (
+        [one[name].double().requires_grad_() for one in ranks] for name in ("x", "weights", "matrices")
+    )
+    every = torch.cat(matrices)
+    outs = []
+    for tokens, share, one in zip(x, weights, ranks, strict=True):
+        each = torch.tanh(torch.einsum("tw,ewv->tev", tokens, every))
+        outs.append((each.gather(1, one["chosen"][..., None].expand(-1, -1, run.case.width)) * share[..., None]).sum(1))
+    loss = sum((out * one["d_out"].double()).sum() for out, one in zip(outs, ranks, strict=True))
+    loss.backward()
+    return {
+        "out": [out.detach() for out in outs],
+        "d_x": [one.grad for one in x],
+        "d_weights": [one.grad for one in weights],
+        "d_matrices": [one.grad for one in matrices],
+    }
+
+
+@once
+def wanted(run: CaseRun[Mixture]) -> Tensor:
+    """(rank, expert) -> how many of the rank's choices are for this expert."""
+    case = run.case
+    return torch.stack([one["chosen"].flatten().bincount(minlength=case.n_experts) for one in run.tree["ranks"]])
+
+
+def expect(run: CaseRun[Mixture]) -> dict[str, Any]:
+    rows = wanted(run).sum(0).view(run.case.n_ranks, -1).tolist()
+    parts = dense(run)
+    return {
+        "ranks": [
+            {name: part[rank].float() for name, part in parts.items()} | {"rows": rows[rank]}
+            for rank in range(run.case.n_ranks)
+        ]
+    }
+
+
+def most_bytes(run: CaseRun[Mixture]) -> int:
+    """Rows to other ranks and back, in both passes, and a count for each expert of another rank."""
+    case, n = run.case, run.case.n_ranks
+    between = wanted(run).view(n, n, case.n_local).sum(2)
+    away = between.sum(1) + between.sum(0) - 2 * between.diagonal()
+    counts = COUNTS_BYTES * case.n_local * (n - 1)
+    return max(2 * 4 * case.width * int(away.max()) + counts, 1)
+
+
+# Mistakes -------------------------------------------------------------------------------------------------------------
+
+
+def outs_are(made: Callable[[CaseRun[Mixture], int], Tensor]) -> Callable[[CaseRun[Mixture]], Any]:
+    """A hint's condition: each rank's output is what a mistake makes of it; CANNOT_TELL where it changes nothing."""
+
+    def when(run: CaseRun[Mixture]) -> Any:
+        wrong = [made(run, rank).float() for rank in range(run.case.n_ranks)]
+        if compare([one["out"] for one in run.expected["ranks"]], wrong, CLOSE) is None:
+            return CANNOT_TELL
+        return compare(wrong, [one["out"] for one in run.got["ranks"]], CLOSE) is None
+
+    return when
+
+
+@once
+def chosen_outputs(run: CaseRun[Mixture], rank: int) -> Tensor:
+    """What a rank's choices come to without their weights, (tokens, k, width)."""
+    every = torch.cat([one["matrices"].double() for one in run.tree["ranks"]])
+    mine = run.tree["ranks"][rank]
+    each = torch.tanh(torch.einsum("tw,ewv->tev", mine["x"].double(), every))
+    return each.gather(1, mine["chosen"][..., None].expand(-1, -1, run.case.width))
+
+
+def weights_of(run: CaseRun[Mixture], rank: int) -> Tensor:
+    return run.tree["ranks"][rank]["weights"].double()[..., None]
+
+
+def order_not_restored(run: CaseRun[Mixture], rank: int) -> Tensor:
+    """Rows as they came back, in the order of experts, taken for those of the tokens."""
+    order = run.tree["ranks"][rank]["chosen"].flatten().argsort(stable=True)
+    rows = chosen_outputs(run, rank).flatten(0, 1)[order]
+    return (rows.view(-1, run.case.k, run.case.width) * weights_of(run, rank)).sum(1)
+
+
+def ordered_twice(run: CaseRun[Mixture], rank: int) -> Tensor:
+    """The order applied once more in place of being undone."""
+    order = run.tree["ranks"][rank]["chosen"].flatten().argsort(stable=True)
+    rows = chosen_outputs(run, rank).flatten(0, 1)[order][order]
+    return (rows.view(-1, run.case.k, run.case.width) * weights_of(run, rank)).sum(1)
+
+
+def wrong_rows(run: CaseRun[Mixture]) -> Any:
+    """Other numbers of rows came to the experts, and not more altogether."""
+    got, right = ([one["rows"] for one in some["ranks"]] for some in (run.got, run.expected))
+    if got == right:
+        return CANNOT_TELL if run.case.n_local == 1 or run.case.n_ranks == 1 else False
+    return sum(map(sum, got)) == sum(map(sum, right))
+
+
+def swapped_rows(run: CaseRun[Mixture]) -> Any:
+    """Each expert has as many rows as it should, and the outputs are wrong: these are rows of other experts."""
+    got, right = ([one["rows"] for one in some["ranks"]] for some in (run.got, run.expected))
+    if got != right:
+        return False
+    if run.case.n_local == 1 or run.case.n_ranks == 1:
+        return CANNOT_TELL
+    return compare([one["out"] for one in run.expected["ranks"]], [one["out"] for one in run.got["ranks"]], CLOSE)
+
+
+def whole_batches(run: CaseRun[Mixture]) -> Any:
+    """Experts were given rows that did not choose them."""
+    got, right = (sum(sum(one["rows"]) for one in some["ranks"]) for some in (run.got, run.expected))
+    return got > right
+
+
+def is_missing(name: str) -> Callable[[CaseRun[Mixture]], Any]:
+    """A hint's condition: outputs are right, and a gradient is not there."""
+
+    def when(run: CaseRun[Mixture]) -> Any:
+        pairs = list(zip(run.expected["ranks"], run.got["ranks"], strict=True))
+        if any(compare(a["out"], b["out"], CLOSE) for a, b in pairs):
+            return False
+        return all(b[name] is None or not bool(b[name].any()) for _, b in pairs)
+
+    return when
+
+
+def matrices_scaled(run: CaseRun[Mixture]) -> Any:
+    """The experts' gradients are a multiple of the right ones."""
+    factors = []
+    for a, b in zip(run.expected["ranks"], run.got["ranks"], strict=True):
+        if compare(a["out"], b["out"], CLOSE):
+            return False
+        if bool(a["d_matrices"].any()):
+            factors.append(float((b["d_matrices"] * a["d_matrices"]).sum() / a["d_matrices"].square().sum()))
+    if run.case.n_ranks == 1:
+        return CANNOT_TELL
+    return max(factors) - min(factors) < 1e-3 and abs(factors[0] - 1) > 1e-2 and abs(factors[0]) > 1e-2
+
+
+def in_words(run: Observation) -> str:
+    case = run.case
+    favourite = "; expert 0 is everybody's first choice" if case.favourite else ""
+    return (
+        f"{case.n_ranks} rank{'s' * (case.n_ranks > 1)} with {', '.join(map(str, case.n_tokens))} tokens of width "
+        f"{case.width} and {case.n_local} experts each, k = {case.k}{favourite}"
+    )
+
+
+MOE_DISPATCH = Oracle(
+    id="19-moe-dispatch",
+    call=in_words,
+    places={
+        "out": "output",
+        "d_x": "gradient of x",
+        "d_weights": "gradient of the weights",
+        "d_matrices": "gradient of the experts' matrices",
+        "rows": "number of rows given to an expert",
+    },
+    expect=expect,
+    tolerance=CLOSE,
+    judge=(inputs_untouched,),
+    axis="other numbers of tokens, experts and choices; ranks to which no token comes",
+    errors={
+        "which receives it into": "What rank a sends to rank b is what rank b has to receive from rank a. It has to be "
+        "told how many rows will come from each of the others, before they come.",
+        "split_sizes": "A rank sends one row for each choice, so in general another number to each rank. Count them.",
+        "list index out of range": "run_expert counts the rank's own experts from 0: on its rank, expert e has the "
+        "number e - rank * n_local.",
+    },
+    budgets=(
+        Budget(
+            "bytes_sent",
+            most_bytes,
+            "Too many bytes. A row goes to the rank of its expert and comes back; in advance one number for each "
+            "expert says how many will come. Everything else stays at home.",
+        ),
+        Budget(
+            "collectives", 5, "Too many calls: the counts, the rows on their way there, the rows on their way back."
+        ),
+    ),
+    diagnose=(
+        Hint(
+            whole_batches,
+            "The experts were given rows of tokens that did not choose them. A row goes to an expert once for each "
+            "choice, and to nobody else.",
+        ),
+        Hint(
+            outs_are(order_not_restored),
+            "The rows came back in the order of the experts, and were taken for rows of the tokens: undo the order in "
+            "which they were sorted, out[order] = rows.",
+        ),
+        Hint(
+            outs_are(ordered_twice),
+            "rows[order] sorts once more. To undo an order, write to its places: out[order] = rows.",
+        ),
+        Hint(
+            outs_are(lambda run, rank: chosen_outputs(run, rank).sum(1)),
+            "The outputs of a token's experts were added without their weights.",
+        ),
+        Hint(
+            outs_are(lambda run, rank: (chosen_outputs(run, rank) * weights_of(run, rank)).mean(1)),
+            "The weighted outputs of a token's experts were averaged: add them up.",
+        ),
+        Hint(
+            outs_are(lambda run, rank: (chosen_outputs(run, rank) * weights_of(run, rank) ** 2).sum(1)),
+            "The weights were applied twice, before and after the way back.",
+        ),
+        Hint(
+            wrong_rows,
+            "Rows came to the wrong experts of a rank: the numbers of rows are not what the tokens chose. What comes "
+            "is sorted by sender, and within each sender by expert.",
+        ),
+        Hint(
+            swapped_rows,
+            "Each expert had the right number of rows, but not the right rows. What comes is sorted by sender, and "
+            "within each sender by expert: collect an expert's rows from all senders, and put the results back in "
+            "their places.",
+        ),
+        Hint(
+            is_missing("d_x"),
+            "The outputs are right, and the tokens have no gradient. comm.all_to_all_single and in-place work on "
+            "copies are unknown to autograd: send the rows with exchange.",
+        ),
+        Hint(
+            is_missing("d_weights"),
+            "The outputs are right, and the weights have no gradient: the router would never learn.",
+        ),
+        Hint(
+            matrices_scaled,
+            "The gradients of the experts are a multiple of the right ones: nothing is left to be added or averaged "
+            "over ranks. The rows that came brought their gradients along.",
+        ),
+    ),
+)
