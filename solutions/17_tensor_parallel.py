@@ -22,9 +22,10 @@ from torch.nn import functional as F
 import labkit.figures
 from labkit import Predictions, check, progress, written
 from labkit.exercises.lab17.planted import KINDS
-from labkit.material.lab17 import final_loss, mlp_on_ranks
+from labkit.material.lab17 import final_loss, heads_on_ranks, mlp_on_ranks
 from labkit.material.lab17_bugs import run_finished_by, run_with
 from labkit.material.lab17_groups import sent_by_kind
+from labkit.material.lab17_sequence import block_costs
 from labkit.material.lab17_loss import loss_bytes_sent
 from labkit.ranks import Comm
 
@@ -193,9 +194,357 @@ if written(ParallelMLP):
 
 # %% [markdown]
 # ## Cut attention by heads
+#
+# Attention has the same shape as the MLP: a matrix (for queries, keys and values), something that is not linear, and a matrix at the
+# end. What is not linear mixes the columns of one head, and never those of two. So here the unit is not the column but the **head**: a
+# rank computes a few heads from start to end, its columns of `w_o` turn them into a term of the output, and one all-reduce adds up the
+# terms.
+#
+# Many models have fewer key and value heads than query heads (grouped-query attention). Llama 3.1 405B has 128 query heads, and
+# 8 key and value heads. If it is cut over 16 ranks, two ranks have to hold the **same** key and value head, because a head cannot be
+# cut: a score is the product of a whole query and a whole key. The copies start equal. But each of them serves other query heads,
+# and so gets another gradient.
+
+# %% [markdown]
+# **Predict:** 16 query heads, 2 key and value heads, 8 ranks. How many times smaller are the weights `w_k` and `w_v` on a rank
+# than on one process?
+
+# %% nbgrader={"grade": false, "grade_id": "17-predict-kv-share", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("keys and values", None, unit="times smaller")
+
+# %% [markdown]
+# [[exercise 17-tp-attention]]
+#
+# Write the class `ParallelAttention`. Every rank gets the whole weights, keeps its part, and gets the same `x` of shape
+# `(batch, sequence, hidden)`. Attention is causal, and heads have `w_q.shape[0] // n_heads` columns. Query head $j$ uses key
+# and value head `j // (n_heads // n_kv_heads)`.
+#
+# - Each rank has `n_heads // t` query heads, in the order of the ranks: their rows of `w_q`, and their columns of `w_o`. It has
+#   the rows of `w_k` and `w_v` that these heads use, and nothing else, as `nn.Parameter`s `w_q`, `w_k`, `w_v`, `w_o`.
+# - The number of ranks $t$ divides `n_heads`. It divides `n_kv_heads`, too, or is a multiple of it: then $t$ / `n_kv_heads`
+#   neighbouring ranks hold the same head.
+# - Output and gradient of `x` are as in `ParallelMLP`: one all-reduce each way.
+# - After each `backward()`, the gradients of `w_k` and `w_v` are those of one process, also on ranks that hold copies, and
+#   also if there were other backward passes before it. This takes one or two more calls, among ranks with the same head.
+#
+# `comm.new_group(ranks)` is a `Comm` of these ranks alone; `F.scaled_dot_product_attention(q, k, v, is_causal=True,
+# enable_gqa=True)` takes fewer key than query heads. Every exercise is graded by itself: copy what you need of the last cell.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# You have written a function that lets a tensor through and all-reduces its gradient. Which other tensors than `x` are used by
+# several ranks, each for something else?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# A weight of which there are copies enters the computation in the same way as `x`, but in the group of the ranks that have a
+# copy. Autograd adds up in `.grad` what comes *after* this sum, so several backward passes come out right.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# With `copies = t // n_kv_heads`, rank $r$ holds key head `r // copies`, and its group is `comm.new_group(range(first, first +
+# copies))` with `first = r - r % copies`. In `forward`: `w_k = EnterRanks.apply(self.w_k, self.group)` if there are copies.
+# Heads: `F.linear(x, w).unflatten(-1, (-1, head_dim)).transpose(1, 2)`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "17-tp-attention", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class ParallelAttention(nn.Module):
+    def __init__(
+        self,
+        w_q: Tensor,
+        w_k: Tensor,
+        w_v: Tensor,
+        w_o: Tensor,
+        n_heads: int,
+        n_kv_heads: int,
+        comm: Comm,
+    ) -> None:
+        """Cut this rank's heads out of the whole weights."""
+        super().__init__()
+        ### BEGIN SOLUTION
+        t, r = comm.world_size, comm.rank
+        self.comm, self.head_dim = comm, w_q.shape[0] // n_heads
+        copies = max(t // n_kv_heads, 1)
+        first = r - r % copies
+        self.group = comm.new_group(range(first, first + copies)) if copies > 1 else None
+        self.w_q, self.w_o = self.part(w_q, r, t), self.part(w_o, r, t, dim=1)
+        self.w_k, self.w_v = (self.part(w, r // copies, t // copies) for w in (w_k, w_v))
+
+    def part(self, whole: Tensor, number: int, n: int, dim: int = 0) -> nn.Parameter:
+        return nn.Parameter(whole.chunk(n, dim)[number].clone())
+
+    def heads(self, x: Tensor, weight: Tensor) -> Tensor:
+        return F.linear(x, weight).unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
+        ### END SOLUTION
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The layer's output, whole on every rank."""
+        ### BEGIN SOLUTION
+        x = Enter.apply(x, self.comm)
+        w_k, w_v = self.w_k, self.w_v
+        if self.group:
+            w_k, w_v = Enter.apply(w_k, self.group), Enter.apply(w_v, self.group)
+        q, k, v = self.heads(x, self.w_q), self.heads(x, w_k), self.heads(x, w_v)
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+        return Leave.apply(F.linear(mixed.transpose(1, 2).flatten(2), self.w_o), self.comm)
+
+
+class Enter(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x: Tensor, comm: Comm) -> Tensor:
+        ctx.comm = comm
+        return x
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> tuple[Tensor, None]:
+        total = grad.clone()
+        ctx.comm.all_reduce(total)
+        return total, None
+
+
+class Leave(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, part: Tensor, comm: Comm) -> Tensor:
+        total = part.clone()
+        comm.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> tuple[Tensor, None]:
+        return grad, None
+
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "17-tp-attention-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check("17-tp-attention", ParallelAttention)
+
+# %% [markdown]
+# Your class on eight simulated ranks, with 16 query heads and 2 key and value heads. What has each rank of each weight?
+
+# %%
+shares = heads_on_ranks(ParallelAttention, n_ranks=8, n_heads=16, n_kv_heads=2)
+for name, share in shares.items():
+    print(f"{name}: 1/{1 / share:g} of it on a rank")
+guesses.settle("keys and values", 1 / shares["w_k"])
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# 2, and not 8: there are two heads to be dealt, so four ranks hold a copy of each. From here on, more ranks make queries and
+# outputs smaller, but not keys and values. In inference the same holds for their cache.
+#
+# </details>
 
 # %% [markdown]
 # ## Cut what lies between the layers
+#
+# Each layer's weights are cut now, and its hidden activations. But between the layers there are norms, dropout and the residual
+# stream, and all of this is replicated: every rank computes the same numbers, and keeps the same tensors for the backward pass. With 8
+# ranks, these copies can be most of what a rank keeps.
+#
+# Norm, dropout and addition treat each token by itself. So here we can cut along the *sequence*: rank $r$ has the $r$-th part of
+# the tokens. This is called **sequence parallelism**. Between such a part and the cut layers, the tensors change their word:
+#
+# - Before the first matrix, each rank needs all tokens: **all-gather**.
+# - After the second matrix, each rank has a term of the sum for all tokens, and needs the sum for its own: **reduce-scatter**.
+#
+# Before, the forward pass had an all-reduce. Now it has an all-gather and a reduce-scatter, which are its two halves: not a byte
+# more. In the backward pass, the reduce-scatter becomes an all-gather and the all-gather becomes a reduce-scatter, again one
+# all-reduce's worth. One thing is new. The gradient of the first matrix needs the gathered input. To keep it would mean to keep
+# the whole sequence again, in every layer. So a rank keeps its part, and gathers it a second time.
+
+# %% [markdown]
+# **Predict:** by which factor do the bytes that a rank sends for an MLP block grow (forward and backward together)?
+
+# %% nbgrader={"grade": false, "grade_id": "17-predict-sequence-sent", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("bytes with sequence parallelism", None, unit="times")
+
+# %% [markdown]
+# [[exercise 17-sequence-parallel]]
+#
+# Write a block, `x + dropout(mlp(layer_norm(x)))`, where `x` is this rank's part of the sequence, of shape `(sequence / t,
+# batch, hidden)`: the first dimension is the sequence, so a part is one contiguous piece. The MLP is that of `ParallelMLP`,
+# with `w_in`, `b_in` and `w_out` cut in the same way.
+#
+# - `norm_weight`, `norm_bias` and `b_out` are replicated `nn.Parameter`s. After each `backward()`, their gradients are those of one
+#   process, on every rank. This may take up to three small collectives more.
+# - After the forward pass, no tensor of the whole sequence may be there.
+# - `dropout_generators(seed, comm)` returns two `torch.Generator`s. The first one is for tensors that are replicated: it
+#   draws the same numbers on all ranks. The second one is for tensors of which each rank has another part: it draws other numbers on
+#   each rank, and other numbers than the first one. Both depend on `seed` alone otherwise.
+# - Dropout sets an element to zero with probability `p`, and divides the others by `1 - p`. Use the right one of the two
+#   generators.
+#
+# `comm.all_gather_single(whole, part)` and `comm.reduce_scatter_single(part, whole)` work along the first dimension.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Which parameters does a rank use for its own tokens only? Their gradients are partial, and the rest follows from the table of the
+# three words.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Three autograd functions: one that gathers and multiplies by the first matrix in one go (so that *it* decides what is kept), one
+# that reduce-scatters (and gathers in its backward pass), and the one from `ParallelMLP` that lets a parameter through and
+# all-reduces its gradient.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `GatheredLinear.forward` saves `x` and `w`, and returns `F.linear(gathered(x), w, b)`. Its `backward` computes `whole =
+# gathered(x)`, `grad_w = grad.flatten(0, 1).T @ whole.flatten(0, 1)`, `grad_b = grad.sum((0, 1))`, and `grad_x =
+# reduce_scattered(grad @ w)`. For dropout: `mask = torch.rand(z.shape, generator=self.generator) >= p`, then `z * mask / (1 - p)`,
+# after `b_out` was added.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "17-sequence-parallel", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def dropout_generators(seed: int, comm: Comm) -> tuple[torch.Generator, torch.Generator]:
+    """For replicated tensors and for sharded ones."""
+    ### BEGIN SOLUTION
+    replicated, sharded = torch.Generator(), torch.Generator()
+    return replicated.manual_seed(seed), sharded.manual_seed(seed + 2718 + comm.rank)
+    ### END SOLUTION
+
+
+class SequenceParallelMLP(nn.Module):
+    def __init__(
+        self,
+        norm_weight: Tensor,
+        norm_bias: Tensor,
+        w_in: Tensor,
+        b_in: Tensor,
+        w_out: Tensor,
+        b_out: Tensor,
+        p: float,
+        seed: int,
+        comm: Comm,
+    ) -> None:
+        """Cut this rank's parts out of the whole weights."""
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.comm, self.p = comm, p
+        self.generator = dropout_generators(seed, comm)[1]
+        self.norm_weight, self.norm_bias, self.b_out = (
+            nn.Parameter(one.clone()) for one in (norm_weight, norm_bias, b_out)
+        )
+        self.w_in, self.b_in, self.w_out = (
+            self.part(w_in, 0),
+            self.part(b_in, 0),
+            self.part(w_out, 1),
+        )
+
+    def part(self, whole: Tensor, dim: int) -> nn.Parameter:
+        return nn.Parameter(whole.tensor_split(self.comm.world_size, dim)[self.comm.rank].clone())
+        ### END SOLUTION
+
+    def forward(self, x: Tensor) -> Tensor:
+        """This rank's part of the output, from its part of the input."""
+        ### BEGIN SOLUTION
+        copies = (self.norm_weight, self.norm_bias, self.b_out)
+        norm_weight, norm_bias, b_out = (GradientSummed.apply(one, self.comm) for one in copies)
+        normed = F.layer_norm(x, x.shape[-1:], norm_weight, norm_bias)
+        hidden = F.gelu(GatheredLinear.apply(normed, self.w_in, self.b_in, self.comm))
+        z = SummedAndCut.apply(F.linear(hidden, self.w_out), self.comm) + b_out
+        if self.p:
+            mask = torch.rand(z.shape, generator=self.generator) >= self.p
+            z = z * mask / (1 - self.p)
+        return x + z
+
+
+def gathered(part: Tensor, comm: Comm) -> Tensor:
+    whole = part.new_empty(comm.world_size * part.shape[0], *part.shape[1:])
+    comm.all_gather_single(whole, part.contiguous())
+    return whole
+
+
+def reduce_scattered(whole: Tensor, comm: Comm) -> Tensor:
+    part = whole.new_empty(whole.shape[0] // comm.world_size, *whole.shape[1:])
+    comm.reduce_scatter_single(part, whole.contiguous())
+    return part
+
+
+class GatheredLinear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x: Tensor, weight: Tensor, bias: Tensor, comm: Comm) -> Tensor:
+        ctx.comm = comm
+        ctx.save_for_backward(x, weight)
+        return F.linear(gathered(x, comm), weight, bias)
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        x, weight = ctx.saved_tensors
+        grad_weight = grad.flatten(0, 1).T @ gathered(x, ctx.comm).flatten(0, 1)
+        return reduce_scattered(grad @ weight, ctx.comm), grad_weight, grad.sum((0, 1)), None
+
+
+class SummedAndCut(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, whole: Tensor, comm: Comm) -> Tensor:
+        ctx.comm = comm
+        return reduce_scattered(whole, comm)
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> tuple[Tensor, None]:
+        return gathered(grad, ctx.comm), None
+
+
+class GradientSummed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, parameter: Tensor, comm: Comm) -> Tensor:
+        ctx.comm = comm
+        return parameter
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> tuple[Tensor, None]:
+        total = grad.clone()
+        ctx.comm.all_reduce(total)
+        return total, None
+
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "17-sequence-parallel-check", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
+check("17-sequence-parallel", dropout_generators, SequenceParallelMLP)
+
+# %% [markdown]
+# The block on four simulated ranks, with 512 tokens and 256 columns: with your `ParallelMLP` and whole tensors around it, and with
+# your sequence-parallel block. What is held counts from the construction to the end of the forward pass.
+
+# %%
+costs = block_costs(ParallelMLP, SequenceParallelMLP, n_ranks=4)
+for name, cost in costs.items():
+    sent = f"sent forward {cost.sent_forward:>9,} B, backward {cost.sent_backward:>9,} B"
+    print(f"{name:22} {sent}   held {cost.held:>9,} B")
+without, with_sequence = costs.values()
+guesses.settle("bytes with sequence parallelism", with_sequence.sent / without.sent)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# By a quarter: five passes of $\frac{t-1}{t}S$ bytes where there were four (and a little for the sums of the norm's gradients).
+# The forward pass sends exactly as much as before. For this quarter, a rank holds about a third of what it held.
+#
+# </details>
+#
+# **In practice** the fifth pass hardly costs time: it overlaps with the product that needs only the output's gradient. In
+# Megatron-LM the flag is `sequence_parallel`. It sets the attribute `sequence_parallel = True` on every parameter whose gradient
+# has to be summed over the tensor-parallel ranks, as you did for three of them. PyTorch's `parallelize_module` has
+# `SequenceParallel()` beside `ColwiseParallel()` and `RowwiseParallel()`.
+#
+# Where dropout is applied to a *replicated* tensor, as in the first Megatron-LM, the masks have to be equal on all ranks instead:
+# otherwise the copies are copies no more. That is what the first of your two generators is for.
 
 # %% [markdown]
 # [[stop]]

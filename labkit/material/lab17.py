@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from labkit.ranks import Comm, measure_ranks
+from labkit.ranks import Comm, measure_ranks, run_ranks
 
 WIDTH, N_BLOCKS, N_CLASSES, N_TOKENS = 32, 3, 16, 256
 
@@ -94,3 +94,17 @@ def _mlp_on_rank(comm: Comm, layer: Callable[..., nn.Module]) -> tuple[Tensor, T
     y = mine(x)
     y.backward(grad)
     return y.detach(), x.grad, sum(p.numel() for p in mine.parameters())
+
+
+def heads_on_ranks(layer: Callable[..., nn.Module], n_ranks: int, n_heads: int, n_kv_heads: int) -> dict[str, float]:
+    """By weight, the share of it that a rank of layer(w_q, w_k, w_v, w_o, n_heads, n_kv_heads, comm) has."""
+    hidden, head_dim = 32, 4
+    rows = {"w_q": n_heads, "w_k": n_kv_heads, "w_v": n_kv_heads, "w_o": n_heads}
+
+    def rank(comm: Comm) -> dict[str, float]:
+        whole = {name: torch.zeros(n * head_dim, hidden) for name, n in rows.items()}
+        whole["w_o"] = whole["w_o"].T.contiguous()
+        mine = layer(*whole.values(), n_heads, n_kv_heads, comm)
+        return {name: getattr(mine, name).numel() / one.numel() for name, one in whole.items()}
+
+    return run_ranks(rank, n_ranks)[0]

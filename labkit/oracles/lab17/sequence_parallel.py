@@ -1,0 +1,287 @@
+"""Lab 17: what is true of a sequence-parallel block: one process's values, five passes, a part of what is saved."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from labkit.exercises.lab17.layers import BACKWARD, FORWARD, shape_of, some
+from labkit.exercises.lab17.sequence_parallel import NAMES, REPLICATED, Block, draw_micro_batch, draw_weights
+from labkit.oracles.lab17.ranks import (
+    CLOSE,
+    ROOM_BYTES,
+    Found,
+    all_reduce_bytes,
+    calls_each_way,
+    calls_of,
+    played,
+    shapes_are,
+)
+from labkit.oracles.lab17.sequence_mistakes import Slip, factors, part_of, slipped_result
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Observation, Oracle, Tolerance
+
+PARTS_HELD = 6
+"""Tensors of the size of a rank's part of x that may be there after the forward pass, x and y among them."""
+NORMS = ("norm_weight", "norm_bias")
+RIGHT = ("y", "x", "shapes", "grads")
+
+
+def expect(run: CaseRun[Block]) -> dict[str, Any]:
+    """What one process has, by autograd, that drops the elements that the answer dropped; cut for each rank."""
+    case, n = run.case, run.case.n_ranks
+    weights = {
+        name: one.requires_grad_() for name, one in zip(NAMES, draw_weights(case, run.tree["seed"]), strict=True)
+    }
+    found: list[Found] = [{"y": [], "kept": one["kept"], "x": []} for one in run.got["ranks"]]
+    for micro in range(case.n_micro):
+        x, grad = draw_micro_batch(case, run.tree["seed"], micro)
+        x.requires_grad_()
+        y = x + dropped(run, micro) * mlp(case, x, weights)
+        y.backward(grad)
+        for one, mine, x_grad in zip(found, y.detach().chunk(n), x.grad.chunk(n), strict=True):
+            one["y"].append(some(mine))
+            one["x"].append(some(x_grad))
+    for rank, one in enumerate(found):
+        mine = {name: part_of(name, weight.grad, rank, n) for name, weight in weights.items()}
+        one["shapes"] = {name: shape_of(grad) for name, grad in mine.items()}
+        one["grads"] = {name: some(grad) for name, grad in mine.items()}
+        one["drawn"] = run.got["ranks"][rank]["drawn"]
+    return {"ranks": found}
+
+
+def mlp(case: Block, x: Tensor, weights: dict[str, Tensor]) -> Tensor:
+    normed = F.layer_norm(x, (case.hidden,), weights["norm_weight"], weights["norm_bias"])
+    return F.linear(F.gelu(F.linear(normed, weights["w_in"], weights["b_in"])), weights["w_out"], weights["b_out"])
+
+
+def dropped(run: CaseRun[Block], micro: int) -> Tensor | float:
+    """By what dropout multiplied on all ranks."""
+    return torch.cat(factors(run, micro)) if run.case.p else 1.0
+
+
+def tolerance(run: CaseRun[Block]) -> Tolerance:
+    """Sums over as many tokens as there are: their roundings grow with them."""
+    tokens = run.case.sequence * run.case.batch
+    return Tolerance(atol=CLOSE.atol * max(1, tokens / 30), rtol=CLOSE.rtol)
+
+
+def generators_differ_where_they_should(run: Observation) -> str | None:
+    """A property: what is replicated is drawn alike on all ranks, what is sharded differs on all; seeds matter."""
+    ranks = [one["drawn"] for one in run.got["ranks"]]
+    for rank, (first, again, other) in enumerate(ranks):
+        if not all(torch.equal(a, b) for a, b in zip(first, again, strict=True)):
+            return f"rank {rank}: called twice with seed 7, dropout_generators draws different numbers"
+        if any(torch.equal(a, b) for a, b in zip(first, other, strict=True)):
+            return f"rank {rank}: with seed 8 dropout_generators draws the same numbers as with seed 7"
+        if not torch.equal(first[0], ranks[0][0][0]):
+            return f"the first generator draws other numbers on rank {rank} than on rank 0"
+        if torch.equal(first[1], ranks[0][0][0]):
+            return f"on rank {rank} the second generator draws the same numbers as the first one"
+    for a, b in combinations(range(len(ranks)), 2):
+        if torch.equal(ranks[a][0][1], ranks[b][0][1]):
+            return f"the second generator draws the same numbers on ranks {a} and {b}"
+    return None
+
+
+generators_differ_where_they_should.hint = (
+    "The first generator is for tensors of which every rank has a copy: its seed is the same on all ranks. The second "
+    "is for tensors of which every rank has another part: its seed depends on the rank, and differs from the first one's "
+    "on every rank, also on rank 0."
+)
+
+
+def masks_are_dropout(run: Observation) -> str | None:
+    """A property: about p of the elements are dropped, others on each rank, and others in each micro-batch."""
+    case = run.case
+    if not case.p:
+        return None
+    masks = [one["kept"] for one in run.got["ranks"]]
+    for rank, mine in enumerate(masks):
+        for micro, kept in enumerate(mine):
+            share, spread = 1 - kept.double().mean().item(), math.sqrt(case.p * (1 - case.p) / kept.numel())
+            if abs(share - case.p) > 6 * spread:
+                return f"rank {rank} dropped {share:.0%} of the elements where p is {case.p:g}"
+            if micro and torch.equal(kept, mine[0]):
+                return f"rank {rank} dropped the same elements in micro-batches 0 and {micro}"
+    for a, b in combinations(range(case.n_ranks), 2):
+        if torch.equal(masks[a][0], masks[b][0]):
+            return f"ranks {a} and {b} dropped the same elements of their parts"
+    return None
+
+
+def dropped_alike(run: CaseRun[Block]) -> Any:
+    if not run.case.p or run.case.n_ranks == 1:
+        return CANNOT_TELL
+    masks = [one["kept"][0] for one in run.got["ranks"]]
+    return all(torch.equal(masks[0], other) for other in masks[1:])
+
+
+def dropped_again(run: CaseRun[Block]) -> Any:
+    if not run.case.p or run.case.n_micro == 1:
+        return CANNOT_TELL
+    return all(torch.equal(one["kept"][0], one["kept"][1]) for one in run.got["ranks"])
+
+
+def nothing_dropped(run: CaseRun[Block]) -> Any:
+    return all(kept.all() for one in run.got["ranks"] for kept in one["kept"]) if run.case.p else CANNOT_TELL
+
+
+def slipped(slip: Slip) -> Any:
+    """A hint's condition."""
+    return played(lambda run, rank, right: slipped_result(run, slip)[rank], only=RIGHT)
+
+
+def whole_weights(run: CaseRun[Block], rank: int) -> dict[str, tuple[int, ...]]:
+    return {"w_in": (run.case.ffn, run.case.hidden)}
+
+
+def sums(case: Block) -> tuple[int, int]:
+    """The fewest and the most calls of a backward pass: three of the size of x, and one to three small ones."""
+    return 4, 6
+
+
+def most_bytes(run: CaseRun[Block]) -> int:
+    case = run.case
+    passes = 5 * 4 * (case.n_ranks - 1) * case.part_elements
+    return max(case.n_micro * (passes + 3 * all_reduce_bytes(case.hidden, case.n_ranks)), 1)
+
+
+def most_held(run: CaseRun[Block]) -> int:
+    """Weights, a rank's columns of the hidden activations before and after GELU, and a few parts of the sequence."""
+    case = run.case
+    columns = -(-case.ffn // case.n_ranks)
+    weights = columns * (2 * case.hidden + 1) + 3 * case.hidden
+    hidden = 2 * case.sequence * case.batch * columns
+    return 4 * (2 * weights + hidden + PARTS_HELD * case.part_elements) + ROOM_BYTES
+
+
+def keeps_what_was_gathered(run: CaseRun[Block]) -> Any:
+    """A call less in the backward pass, and as much more as the gathered x is held after the forward pass."""
+    if run.case.n_ranks == 1:
+        return CANNOT_TELL
+    return calls_of(run, FORWARD) == 2 and calls_of(run, BACKWARD) in (3, 5)
+
+
+def in_words(run: Observation) -> str:
+    case = run.case
+    words = f"x of shape {(case.sequence, case.batch, case.hidden)}, ffn={case.ffn}"
+    words += f" on {case.n_ranks} rank{'s' * (case.n_ranks > 1)}"
+    words += f", dropout {case.p:g}" * bool(case.p)
+    return words + f", {case.n_micro} micro-batches" * (case.n_micro > 1)
+
+
+SEQUENCE_PARALLEL = Oracle(
+    id="17-sequence-parallel",
+    call=in_words,
+    places={"x": "gradient of x", "y": "output"}
+    | {f"grads.{name}": f"gradient of {name}" for name in NAMES}
+    | {f"shapes.{name}": f"shape of {name}" for name in NAMES},
+    expect=expect,
+    tolerance=tolerance,
+    judge=(
+        generators_differ_where_they_should,
+        masks_are_dropout,
+        calls_each_way(lambda case: 2, sums),
+    ),
+    axis="numbers of ranks, columns that do not divide, several micro-batches, and dropout",
+    budgets=(
+        Budget(
+            "bytes_sent",
+            most_bytes,
+            "Too many bytes. The forward pass is an all-gather and a reduce-scatter, the two halves of the all-reduce. "
+            "The backward pass has the two again and a second all-gather of the input.",
+        ),
+        Budget(
+            "held_bytes",
+            most_held,
+            "After the forward pass a tensor of the whole sequence is still there. Keep the rank's part of the norm's "
+            "output, and gather it again in the backward pass.",
+            at=FORWARD,
+        ),
+    ),
+    errors={
+        "'SequenceParallelMLP' object has no attribute": "Keep the parameters as nn.Parameter, under the names that "
+        "__init__ has for them.",
+    },
+    diagnose=(
+        Hint(shapes_are(whole_weights), "Every rank keeps the whole weights. Keep its rows of w_in, as in the MLP."),
+        Hint(
+            slipped(Slip(own=REPLICATED)),
+            "The gradients of norm_weight, norm_bias and b_out are each rank's own. Every rank has the whole of these "
+            "parameters, and uses them for its own tokens: their gradients are parts of a sum, and without it the "
+            "copies drift apart.",
+        ),
+        Hint(
+            slipped(Slip(own=NORMS)),
+            "The gradients of norm_weight and norm_bias are each rank's own. Every rank norms other tokens: sum them "
+            "over the ranks.",
+        ),
+        Hint(
+            slipped(Slip(own=("b_out",))),
+            "The gradient of b_out is each rank's own. It is added to a rank's own tokens, as the norm is applied to "
+            "them: sum it over the ranks.",
+        ),
+        Hint(
+            slipped(Slip(mean=REPLICATED)),
+            "The gradients of the replicated parameters are means over the ranks. The ranks have different tokens of "
+            "one batch, so the gradients are parts of a sum. (This is the mistake of the lab's beginning.)",
+        ),
+        Hint(
+            slipped(Slip(mean=NORMS)),
+            "The gradients of norm_weight and norm_bias are means over the ranks. The ranks have different tokens of "
+            "one batch, so the gradients are parts of a sum. (This is the mistake of the lab's beginning.)",
+        ),
+        Hint(
+            slipped(Slip(again=REPLICATED)),
+            "With a second micro-batch the gradients of the replicated parameters are too large: what the first one "
+            "left in .grad was summed over the ranks a second time.",
+        ),
+        Hint(
+            slipped(Slip(own_x=True)),
+            "In the backward pass, each rank took its rows of its own gradient. All ranks used the gathered tokens, "
+            "each for its columns: their gradients are summed and cut, by a reduce-scatter.",
+        ),
+        Hint(
+            slipped(Slip(own_tokens=True)),
+            "In the backward pass, a rank used the gradient of its own tokens only. Its columns worked on all tokens: "
+            "the backward pass of a reduce-scatter is an all-gather.",
+        ),
+        Hint(
+            slipped(Slip(own_y=True)),
+            "Each rank took its rows of its own term of the sum: a reduce-scatter adds up while it cuts.",
+        ),
+        Hint(
+            slipped(Slip(n_biases=0)),
+            "b_out was added before the reduce-scatter, which counted it n times. Add it afterwards.",
+        ),
+        Hint(
+            slipped(Slip(unscaled=True)),
+            "What dropout keeps is divided by 1 - p, so that the expected value stays the same.",
+        ),
+        Hint(
+            nothing_dropped,
+            "Nothing was dropped.",
+        ),
+        Hint(
+            dropped_alike,
+            "All ranks dropped the same elements of their parts. They hold different tokens, so this is one mask used "
+            "again and again along the sequence. Draw it from the generator for sharded tensors.",
+        ),
+        Hint(
+            dropped_again,
+            "Every forward pass dropped the same elements. Make the generator once, in __init__: it then goes on where "
+            "it stopped.",
+        ),
+        Hint(
+            keeps_what_was_gathered,
+            "The backward pass has a call less than it should: the gathered input was kept from the forward pass. Then "
+            "this tensor of the whole sequence is there in every layer until its backward pass. Keep the rank's part "
+            "and gather it again.",
+        ),
+    ),
+)

@@ -1,0 +1,361 @@
+"""Lab 17: what is true of attention whose heads are dealt out: one process's values and gradients, calls, parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from labkit.exercises.lab17.layers import BACKWARD, BUILT, FORWARD, shape_of, some
+from labkit.exercises.lab17.tp_attention import NAMES, Heads, draw_micro_batches, draw_weights
+from labkit.oracles.hints import once
+from labkit.oracles.lab17.ranks import (
+    CLOSE,
+    ROOM_BYTES,
+    Found,
+    all_reduce_bytes,
+    calls_each_way,
+    calls_of,
+    played,
+    same_bits,
+    shapes_are,
+    times,
+    too_many_calls,
+    values_are_right,
+)
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Observation, Oracle
+
+KV = ("w_k", "w_v")
+
+
+def attention(
+    case: Heads, x: Tensor, weights: tuple[Tensor, ...], is_causal: bool = True, in_turn: bool = False
+) -> Tensor:
+    """One process's attention, or a rank's term of it where the weights are a rank's parts.
+
+    in_turn: a mistake, query head j uses key head j modulo their number.
+    """
+
+    def heads(of: Tensor) -> Tensor:
+        return of.unflatten(-1, (-1, case.head_dim)).transpose(1, 2)
+
+    q, k, v = (heads(F.linear(x, one)) for one in weights[:3])
+    if in_turn:
+        k, v = (one.repeat(1, q.shape[1] // one.shape[1], 1, 1) for one in (k, v))
+    mixed = F.scaled_dot_product_attention(q, k, v, is_causal=is_causal, enable_gqa=True)
+    return F.linear(mixed.transpose(1, 2).flatten(2), weights[3])
+
+
+def expect(run: CaseRun[Heads]) -> dict[str, Any]:
+    """What one process has, by autograd, and each rank's parts of the weights' gradients."""
+    case = run.case
+    weights = tuple(one.requires_grad_() for one in draw_weights(case, run.tree["seed"]))
+    found: Found = {"y": [], "x": []}
+    for x, grad in draw_micro_batches(case, run.tree["seed"]):
+        x.requires_grad_(case.trains_input)
+        y = attention(case, x, weights)
+        y.backward(grad)
+        found["y"].append(y.detach())
+        found["x"].append(x.grad)
+    grads = {name: one.grad for name, one in zip(NAMES, weights, strict=True)}
+    ranks = []
+    for rank in range(case.n_ranks):
+        mine = {name: rows_of(case, name, grad, rank) for name, grad in grads.items()}
+        shapes = {name: shape_of(part) for name, part in mine.items()}
+        ranks.append(found | {"shapes": shapes, "grads": {name: some(part) for name, part in mine.items()}})
+    return {"ranks": ranks}
+
+
+def own_kv(case: Heads, rank: int) -> int:
+    """The first of the key and value heads that a rank holds."""
+    return rank * case.n_kv_heads // case.n_ranks
+
+
+def rows_of(case: Heads, name: str, whole: Tensor, rank: int, kv: Callable[[Heads, int], int] = own_kv) -> Tensor:
+    """A rank's part. kv: the first key and value head that it takes."""
+    n = case.n_heads // case.n_ranks * case.head_dim
+    if name == "w_q":
+        return whole[rank * n : (rank + 1) * n]
+    if name == "w_o":
+        return whole[:, rank * n : (rank + 1) * n]
+    n, first = case.kv_heads_of_rank * case.head_dim, kv(case, rank) * case.head_dim
+    return whole[first : first + n]
+
+
+def summed_over_replicas(grads: list[Tensor], case: Heads, rank: int) -> Tensor:
+    first = rank - rank % case.n_replicas
+    return torch.stack(grads[first : first + case.n_replicas]).sum(0)
+
+
+@dataclass(frozen=True)
+class Slip:
+    """A mistake in how the ranks' terms are put together.
+
+    back_factor: whether the output's gradient is summed over the ranks. kv: which key and value heads a rank takes.
+    kv_grads: (gradients by rank, case, rank) -> what it has of them; kv_again: of what has added up so far.
+    """
+
+    is_causal: bool = True
+    in_turn: bool = False
+    back_summed: bool = False
+    own_sum: bool = False
+    own_x: bool = False
+    kv: Callable[[Heads, int], int] = own_kv
+    kv_grads: Callable[[list[Tensor], Heads, int], Tensor] = summed_over_replicas
+    kv_again: bool = False
+
+
+@once
+def result(run: CaseRun[Heads], slip: Slip) -> list[Found]:
+    """By rank, what comes of parts that a mistake puts together."""
+    case, n = run.case, run.case.n_ranks
+    whole = dict(zip(NAMES, draw_weights(case, run.tree["seed"]), strict=True))
+    parts = [
+        {name: rows_of(case, name, one, rank, slip.kv).clone().requires_grad_() for name, one in whole.items()}
+        for rank in range(n)
+    ]
+    total = [{name: torch.zeros_like(one) for name, one in mine.items()} for mine in parts]
+    found: list[Found] = [{"y": [], "x": []} for _ in range(n)]
+    for x, grad in draw_micro_batches(case, run.tree["seed"]):
+        terms, xs, grads = [], [], []
+        for mine in parts:
+            here = x.clone().requires_grad_()
+            term = attention(case, here, tuple(mine.values()), slip.is_causal, slip.in_turn)
+            factor = n if slip.back_summed else 1
+            here_grad, *own = torch.autograd.grad(term, [here, *mine.values()], grad * factor)
+            terms.append(term.detach())
+            xs.append(here_grad)
+            grads.append(dict(zip(NAMES, own, strict=True)))
+        for rank in range(n):
+            for name in NAMES:
+                if name not in KV:
+                    total[rank][name] += grads[rank][name]
+        for name in KV:
+            so_far = [total[rank][name] + grads[rank][name] for rank in range(n)]
+            added = so_far if slip.kv_again else [one[name] for one in grads]
+            for rank in range(n):
+                put = slip.kv_grads(added, case, rank)
+                total[rank][name] = put if slip.kv_again else total[rank][name] + put
+        for rank, one in enumerate(found):
+            one["y"].append(terms[rank] if slip.own_sum else torch.stack(terms).sum(0))
+            x_grad = xs[rank] if slip.own_x else torch.stack(xs).sum(0)
+            one["x"].append(x_grad if case.trains_input else None)
+    return [
+        one
+        | {"shapes": {name: shape_of(part) for name, part in mine.items()}}
+        | {"grads": {name: some(grad) for name, grad in sums.items()}}
+        for one, mine, sums in zip(found, parts, total, strict=True)
+    ]
+
+
+def slipped(slip: Slip) -> Any:
+    """A hint's condition."""
+    return played(lambda run, rank, right: result(run, slip)[rank])
+
+
+def of_one_rank(grads: list[Tensor], case: Heads, rank: int) -> Tensor:
+    return grads[rank]
+
+
+def over_all_ranks(grads: list[Tensor], case: Heads, rank: int) -> Tensor:
+    return torch.stack(grads).sum(0)
+
+
+def over_the_same_in_turn(grads: list[Tensor], case: Heads, rank: int) -> Tensor:
+    """As heads are dealt by `dealt_in_turn`."""
+    same = [one for other, one in enumerate(grads) if dealt_in_turn(case, other) == dealt_in_turn(case, rank)]
+    return torch.stack(same).sum(0)
+
+
+def averaged(grads: list[Tensor], case: Heads, rank: int) -> Tensor:
+    return summed_over_replicas(grads, case, rank) / case.n_replicas
+
+
+def dealt_in_turn(case: Heads, rank: int) -> int:
+    """Head 0 to rank 0, head 1 to rank 1, and again from head 0: right with as many heads as ranks or more."""
+    return rank % case.n_kv_heads if case.n_kv_heads < case.n_ranks else own_kv(case, rank)
+
+
+def split_head(run: CaseRun[Heads], rank: int) -> dict[str, tuple[int, ...]]:
+    case = run.case
+    total = case.n_kv_heads * case.head_dim
+    mine = len(torch.arange(total).tensor_split(case.n_ranks)[rank])
+    return {"w_k": (mine, case.hidden)}
+
+
+def whole_kv(run: CaseRun[Heads], rank: int) -> dict[str, tuple[int, ...]]:
+    return {"w_k": (run.case.n_kv_heads * run.case.head_dim, run.case.hidden)}
+
+
+def whole_output(run: CaseRun[Heads], rank: int) -> dict[str, tuple[int, ...]]:
+    return {"w_o": (run.case.hidden, run.case.n_heads * run.case.head_dim)}
+
+
+def no_gradient(run: CaseRun[Heads]) -> bool:
+    return all(one["grads"]["w_q"] is None for one in run.got["ranks"])
+
+
+def passes(case: Heads) -> tuple[int, int]:
+    """The fewest and the most calls of a backward pass: keys and values may be summed at once, or each by itself."""
+    x = int(case.trains_input)
+    return (x + 1, x + 2) if case.n_replicas > 1 else (x, x)
+
+
+def most_bytes(run: CaseRun[Heads]) -> int:
+    case = run.case
+    x = all_reduce_bytes(case.tokens[0] * case.tokens[1] * case.hidden, case.n_ranks)
+    kv = 2 * all_reduce_bytes(case.kv_heads_of_rank * case.head_dim * case.hidden, case.n_replicas)
+    return max(case.n_micro * ((1 + case.trains_input) * x + kv), 1)
+
+
+def held(run: CaseRun[Heads]) -> int:
+    case = run.case
+    n_heads = 2 * case.n_heads // case.n_ranks + 2 * case.kv_heads_of_rank
+    return 4 * n_heads * case.head_dim * case.hidden + ROOM_BYTES
+
+
+def in_words(run: Observation) -> str:
+    case = run.case
+    words = f"{case.n_heads} query heads, {case.n_kv_heads} key and value heads of {case.head_dim} columns"
+    words += f", x of shape {(*case.tokens, case.hidden)} on {case.n_ranks} rank{'s' * (case.n_ranks > 1)}"
+    words += f", {case.n_micro} micro-batches" * (case.n_micro > 1)
+    return words + ", x needs no gradient" * (not case.trains_input)
+
+
+def kv_over_everybody(run: CaseRun[Heads]) -> Any:
+    """Right values, right calls, and too many bytes where heads are replicated."""
+    if run.case.n_replicas in (1, run.case.n_ranks):
+        return CANNOT_TELL
+    return values_are_right(run) and run.measured["bytes_sent"] > most_bytes(run)
+
+
+SUM_BACK = (
+    "The weights' gradients are n times too large: the gradient of the output was all-reduced, too. Every rank has the "
+    "whole of it already, so the sum at the end of the layer lets it through as it is."
+)
+
+TP_ATTENTION = Oracle(
+    id="17-tp-attention",
+    call=in_words,
+    places={"x": "gradient of x", "y": "output"}
+    | {f"grads.{name}": f"gradient of {name}" for name in NAMES}
+    | {f"shapes.{name}": f"shape of {name}" for name in NAMES},
+    expect=expect,
+    tolerance=CLOSE,
+    judge=(same_bits, calls_each_way(lambda case: 1, passes)),
+    axis="numbers of heads and ranks, replicated key and value heads, and several micro-batches",
+    budgets=(
+        Budget(
+            "bytes_sent",
+            most_bytes,
+            "Too many bytes. Over all ranks, only tensors of the shape of x and y are summed; the gradients of "
+            "replicated keys' and values' weights among the ranks that hold the same head (comm.new_group).",
+        ),
+        Budget(
+            "held_bytes",
+            held,
+            "After the construction more is there than a rank's parts. A slice is a view that keeps the whole weight "
+            "alive: clone it.",
+            at=BUILT,
+        ),
+    ),
+    errors={
+        "'ParallelAttention' object has no attribute": "Keep the parts as nn.Parameter, under the names w_q, w_k, w_v "
+        "and w_o.",
+    },
+    diagnose=(
+        Hint(
+            shapes_are(whole_output),
+            "Every rank keeps the whole w_o. It has its heads' columns of the input of w_o, so it needs only those "
+            "columns of w_o: the products are terms of one sum, as in the MLP.",
+        ),
+        Hint(
+            shapes_are(whole_kv),
+            "Every rank keeps all key and value heads. It needs only those that its query heads use.",
+        ),
+        Hint(
+            shapes_are(split_head),
+            "With fewer key and value heads than ranks, a rank got a part of a head. A score is the product of a whole "
+            "query and a whole key, so a head cannot be cut: several ranks hold the same one.",
+        ),
+        Hint(no_gradient, "The weights have no gradient: keep them as nn.Parameter, and compute without no_grad."),
+        Hint(
+            slipped(Slip(kv_grads=of_one_rank)),
+            "The gradients of w_k and w_v are each rank's own, and with copies of a head they are parts of one sum: "
+            "each copy serves other query heads. The copies will drift apart. Sum them over the ranks that hold the "
+            "same head.",
+        ),
+        Hint(
+            slipped(Slip(kv_grads=over_all_ranks)),
+            "The gradients of w_k and w_v were summed over all ranks, and so over different heads. Sum them over the "
+            "ranks that hold the same head: comm.new_group(ranks).",
+        ),
+        Hint(
+            slipped(Slip(kv_grads=averaged)),
+            "The gradients of w_k and w_v are means over the copies. Each copy serves other query heads, so their "
+            "gradients are parts of one sum: op='sum'.",
+        ),
+        Hint(
+            slipped(Slip(kv_again=True)),
+            "With a second micro-batch the gradients of w_k and w_v are too large: what the first one left in .grad "
+            "was already summed over the copies, and was summed again. Sum each backward pass's gradient before it is "
+            "added to .grad.",
+        ),
+        Hint(
+            slipped(Slip(kv=dealt_in_turn, kv_grads=over_the_same_in_turn)),
+            "A rank has another key and value head than its query heads use. Query head j uses head j // (n_heads // "
+            "n_kv_heads), so neighbouring ranks share one.",
+        ),
+        Hint(
+            slipped(Slip(in_turn=True)),
+            "On a rank with several key and value heads, query head j uses another one than j // (n_heads // "
+            "n_kv_heads): the heads were repeated as a block. repeat_interleave repeats each one in its place.",
+        ),
+        Hint(
+            slipped(Slip(own_sum=True)),
+            "Each rank returned its own term of the sum: an all-reduce at the end of the layer is missing.",
+        ),
+        Hint(
+            slipped(Slip(own_x=True)),
+            "The gradient of x is each rank's own part. Every rank used the whole x, so its gradient is the sum over "
+            "the ranks: the all-reduce of the backward pass is missing where x comes in.",
+        ),
+        Hint(slipped(Slip(back_summed=True)), SUM_BACK),
+        Hint(
+            slipped(Slip(is_causal=False)),
+            "Tokens see those that come after them: is_causal=True.",
+        ),
+        Hint(
+            played(lambda run, rank, one: {"x": times(one["x"], 1 / run.case.n_ranks)}),
+            "The gradient of x is the mean over the ranks. The ranks' gradients are parts of one sum: op='sum'.",
+        ),
+        Hint(
+            too_many_calls(FORWARD, lambda case: 1),
+            "The values are right, but the forward pass communicates more than once. A rank needs nothing from the "
+            "others for its own heads: only the output is summed.",
+        ),
+        Hint(
+            lambda run: (
+                CANNOT_TELL
+                if run.case.n_ranks == 1 or calls_of(run, BACKWARD) <= passes(run.case)[1]
+                else values_are_right(run)
+                and calls_of(run, BACKWARD) == 3 * run.case.trains_input + 2 * (run.case.n_replicas > 1)
+            ),
+            "The gradient of x was all-reduced three times, for queries, keys and values each. Let x come in once, and "
+            "use the result for all three: then autograd adds up first, and one all-reduce is enough.",
+        ),
+        Hint(
+            too_many_calls(BACKWARD, lambda case: passes(case)[1]),
+            "The values are right, but the backward pass communicates more than it must: the gradient of x once, and "
+            "those of w_k and w_v only where several ranks hold the same head.",
+        ),
+        Hint(
+            kv_over_everybody,
+            "The gradients of w_k and w_v went over all ranks: a group of those that hold the same head is enough.",
+        ),
+    ),
+)
