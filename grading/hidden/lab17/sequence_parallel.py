@@ -21,7 +21,7 @@ def block_cases(rng: random.Random) -> tuple[Block, ...]:
         Block(*sizes(5), rng.randint(2, 4)),
         Block(3, 3 * rng.randint(3, 5), 3, rng.randint(7, 9), 7, p=rng.choice((0.4, 0.5)), n_micro=2),
         Block(2, 8, 3, rng.randint(5, 7), 6, p=rng.choice((0.3, 0.6))),
-        Block(4, 1024, 1, 500 + rng.randint(0, 40), 8),
+        Block(4, 1600, 1, 500 + rng.randint(0, 40), 8),
         Block(1, 4, 6, 5, 6, p=0.3),
     )
 

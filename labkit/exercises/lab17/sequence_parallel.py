@@ -103,7 +103,7 @@ SEQUENCE_PARALLEL = Exercise(
         Block(4, 8, 1, 6, 10, n_micro=2),
         Block(5, 5, 2, 4, 3),
         Block(3, 12, 2, 8, 9, p=0.5, n_micro=2),
-        Block(4, 1024, 1, 512, 8),
+        Block(4, 1600, 1, 512, 8),
         Block(1, 4, 6, 5, 5, p=0.25),
     ),
     inputs=one_seed,

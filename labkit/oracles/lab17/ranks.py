@@ -98,7 +98,9 @@ def values_are_right(run: CaseRun) -> bool:
 
 
 def played(
-    change: Callable[[CaseRun, int, Found], Found], only: Sequence[str] = ("y", "x", "shapes", "grads")
+    change: Callable[[CaseRun, int, Found], Found],
+    only: Sequence[str] = ("y", "x", "shapes", "grads"),
+    close: Callable[[CaseRun], Tolerance] = lambda run: CLOSE,
 ) -> Callable[[CaseRun], Any]:
     """A hint's condition: the result is what a mistake makes of it. CANNOT_TELL where it changes nothing.
 
@@ -109,9 +111,9 @@ def played(
         right, got = (_parts(tree["ranks"], only) for tree in (run.expected, run.got))
         changed = [one | change(run, rank, one) for rank, one in enumerate(run.expected["ranks"])]
         wrong = _parts(changed, only)
-        if compare(right, wrong, CLOSE) is None:
+        if compare(right, wrong, close(run)) is None:
             return CANNOT_TELL
-        return compare(wrong, got, CLOSE) is None
+        return compare(wrong, got, close(run)) is None
 
     return when
 

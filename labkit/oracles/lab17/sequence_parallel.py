@@ -25,7 +25,7 @@ from labkit.oracles.lab17.ranks import (
 from labkit.oracles.lab17.sequence_mistakes import Slip, factors, part_of, slipped_result
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Observation, Oracle, Tolerance
 
-PARTS_HELD = 6
+PARTS_HELD = 5
 """Tensors of the size of a rank's part of x that may be there after the forward pass, x and y among them."""
 NORMS = ("norm_weight", "norm_bias")
 RIGHT = ("y", "x", "shapes", "grads")
@@ -90,8 +90,8 @@ def generators_differ_where_they_should(run: Observation) -> str | None:
 
 generators_differ_where_they_should.hint = (
     "The first generator is for tensors of which every rank has a copy: its seed is the same on all ranks. The second "
-    "is for tensors of which every rank has another part: its seed depends on the rank, and differs from the first one's "
-    "on every rank, also on rank 0."
+    "is for tensors of which every rank has another part: its seed depends on the rank, and differs from that of the "
+    "first one on every rank, also on rank 0."
 )
 
 
@@ -133,7 +133,7 @@ def nothing_dropped(run: CaseRun[Block]) -> Any:
 
 def slipped(slip: Slip) -> Any:
     """A hint's condition."""
-    return played(lambda run, rank, right: slipped_result(run, slip)[rank], only=RIGHT)
+    return played(lambda run, rank, right: slipped_result(run, slip)[rank], only=RIGHT, close=tolerance)
 
 
 def whole_weights(run: CaseRun[Block], rank: int) -> dict[str, tuple[int, ...]]:
@@ -161,10 +161,10 @@ def most_held(run: CaseRun[Block]) -> int:
 
 
 def keeps_what_was_gathered(run: CaseRun[Block]) -> Any:
-    """A call less in the backward pass, and as much more as the gathered x is held after the forward pass."""
+    """One collective fewer than there can be in the backward pass, the sums of parameters in one call."""
     if run.case.n_ranks == 1:
         return CANNOT_TELL
-    return calls_of(run, FORWARD) == 2 and calls_of(run, BACKWARD) in (3, 5)
+    return calls_of(run, FORWARD) == 2 and calls_of(run, BACKWARD) == 3
 
 
 def in_words(run: Observation) -> str:
@@ -259,13 +259,10 @@ SEQUENCE_PARALLEL = Oracle(
             slipped(Slip(n_biases=0)),
             "b_out was added before the reduce-scatter, which counted it n times. Add it afterwards.",
         ),
+        Hint(nothing_dropped, "Nothing was dropped."),
         Hint(
             slipped(Slip(unscaled=True)),
             "What dropout keeps is divided by 1 - p, so that the expected value stays the same.",
-        ),
-        Hint(
-            nothing_dropped,
-            "Nothing was dropped.",
         ),
         Hint(
             dropped_alike,
