@@ -26,6 +26,7 @@ from labkit.material.lab17 import final_loss, heads_on_ranks, mlp_on_ranks
 from labkit.material.lab17_bugs import run_finished_by, run_with
 from labkit.material.lab17_groups import sent_by_kind
 from labkit.material.lab17_sequence import block_costs
+from labkit.material.lab17_words import words_of_block
 from labkit.material.lab17_loss import loss_bytes_sent
 from labkit.ranks import Comm
 
@@ -86,6 +87,33 @@ labkit.figures.two_halves(n_ranks=4)
 #
 # `nn.Linear` and `F.linear` keep a matrix transposed: `F.linear(x, w)` is $x w^\top$. The columns of $A$ are the *rows* of
 # `w_in`, and the rows of $B$ are the *columns* of `w_out`.
+
+# %% tags=["figure"]
+labkit.figures.cut_matrices_slider()
+
+# %% [markdown]
+# A block with 2,048 tokens and 4,096 columns. Move the slider: whatever $t$ is, every rank has a whole term of $Y$, so the message
+# stays as large while the work of a rank shrinks. (There is no slider on a printed page.)
+#
+# Here is the same block as a chain of tensors, with the norm before it and the residual connection after it. Above are the tensors
+# of the forward pass, below their gradients. Before you write anything, say for each box what it is on the ranks:
+
+# %% tags=["figure"]
+labkit.figures.tensor_words(known=False)
+
+# %% [markdown]
+# **Predict:** the gradient of what goes into $A$, as the backward pass computes it on a rank before anything is sent: which of the
+# three words?
+
+# %% nbgrader={"grade": false, "grade_id": "17-predict-gradient-into", "locked": false, "schema_version": 3, "solution": false, "task": false}
+WORDS = ("replicated", "sharded", "partial")
+guesses.take("gradient of what goes into A", None, among=WORDS)
+
+# %% [markdown]
+# **Predict:** and the gradient of the term $X A B$ that a rank computed, at the other end of the chain?
+
+# %% nbgrader={"grade": false, "grade_id": "17-predict-gradient-term", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("gradient of x A B", None, among=WORDS)
 
 # %% [markdown]
 # [[exercise 17-tp-mlp]]
@@ -178,6 +206,31 @@ class LeaveRanks(torch.autograd.Function):
 
 # %% nbgrader={"grade": true, "grade_id": "17-tp-mlp-check", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
 check("17-tp-mlp", ParallelMLP)
+
+# %% tags=["figure"]
+labkit.figures.tensor_words()
+
+# %% [markdown]
+# The boxes, coloured: one process computed what each of four ranks would have, and compared it with the whole tensors. Every place
+# where the word has to change is a collective. The two all-reduces mirror each other: where one pass has one, the other pass has
+# nothing to do.
+
+# %%
+_, gradients = words_of_block()
+guesses.settle("gradient of what goes into A", gradients["into A"].name)
+guesses.settle("gradient of x A B", gradients["x A B"].name)
+
+# %% [markdown]
+# <details><summary>Check your predictions</summary>
+#
+# Into $A$: partial. Every rank used the whole input, for its own columns, and each use adds a term to the gradient. This is the
+# all-reduce that is easy to forget: the loss of the first step is right without it.
+#
+# Of $XAB$: replicated. $Y$ is the sum of the terms, so the gradient of each term is the gradient of $Y$, which every rank has.
+# Autograd does not know this. Treat the all-reduce as an operation like any other, and its backward pass is an all-reduce, too:
+# all weights' gradients are then $t$ times too large. AdamW would not tell you.
+#
+# </details>
 
 # %% [markdown]
 # Your class on four real ranks, processes that talk through gloo, with 32 tokens and matrices of 64 × 256:
@@ -360,6 +413,13 @@ guesses.settle("keys and values", 1 / shares["w_k"])
 # all-reduce's worth. One thing is new. The gradient of the first matrix needs the gathered input. To keep it would mean to keep
 # the whole sequence again, in every layer. So a rank keeps its part, and gathers it a second time.
 
+# %% tags=["figure"]
+labkit.figures.tensor_words(sequence_parallel=True)
+
+# %% [markdown]
+# The same chain with sequence parallelism. Horizontal stripes are tokens, vertical ones columns. The second gather of the input in the
+# backward pass is not a change of a word on this chain, so it is not drawn.
+
 # %% [markdown]
 # **Predict:** by which factor do the bytes that a rank sends for an MLP block grow (forward and backward together)?
 
@@ -529,6 +589,9 @@ for name, cost in costs.items():
     print(f"{name:22} {sent}   held {cost.held:>9,} B")
 without, with_sequence = costs.values()
 guesses.settle("bytes with sequence parallelism", with_sequence.sent / without.sent)
+
+# %% tags=["figure"]
+labkit.figures.sequence_costs(costs)
 
 # %% [markdown]
 # <details><summary>Check your prediction</summary>

@@ -71,6 +71,8 @@ from labkit.figures.sharded_step import sharded_step
 from labkit.figures.sharding import held_by_stage, sharding_bars, sharding_sliders, tokens_that_hide
 from labkit.figures.source_heat import source_heat
 from labkit.figures.sums import error_against_n, merging_cost, stalling_sum, tiny_updates
+from labkit.figures.tensor_parallel import cut_matrices, cut_matrices_slider, sequence_costs
+from labkit.figures.tensor_words import tensor_words
 from labkit.figures.thread_grid import thread_grid
 from labkit.figures.thread_traces import thread_traces
 from labkit.figures.tiles import cache_curve, softmax_on_its_way, tile_order, tile_roofline
@@ -115,7 +117,12 @@ __all__ = [
     "collective_player",
     "collective_steps",
     "cost_map",
+<<<<<<< HEAD
     "cut_logits",
+=======
+    "cut_matrices",
+    "cut_matrices_slider",
+>>>>>>> 51f5f39d (Draw lab 17's matrices, its tensors as replicated, sharded or partial, and what sequence parallelism costs)
     "ddp_scaling",
     "ddp_timeline",
     "depth_line",
@@ -186,6 +193,7 @@ __all__ = [
     "schedule_strip",
     "segment_map",
     "segment_tradeoff",
+    "sequence_costs",
     "sharded_step",
     "sharding_bars",
     "sharding_sliders",
@@ -197,6 +205,7 @@ __all__ = [
     "step_beside_gap",
     "step_player",
     "steps_by_gradient_size",
+    "tensor_words",
     "thread_grid",
     "thread_traces",
     "tile_order",
