@@ -67,7 +67,7 @@ def result(run: CaseRun[MLP], slip: Slip) -> list[Found]:
             one["y"].append(y + b_out.detach())
             one["x"].append(own if case.trains_input else None)
     grads = {"w_in": w_in.grad, "b_in": b_in.grad, "w_out": w_out.grad, "b_out": b_out.grad}
-    return [one | parts(grads, rank, n) for rank, one in enumerate(found)]
+    return [one | of_rank(grads, rank, n) for rank, one in enumerate(found)]
 
 
 def part_of(name: str, whole: Tensor, rank: int, n_ranks: int) -> Tensor:
@@ -87,10 +87,10 @@ def expect(run: CaseRun[MLP]) -> dict[str, Any]:
         found["y"].append(y.detach())
         found["x"].append(x.grad)
     grads = {name: one.grad for name, one in zip(NAMES, weights, strict=True)}
-    return {"ranks": [found | parts(grads, rank, case.n_ranks) for rank in range(case.n_ranks)]}
+    return {"ranks": [found | of_rank(grads, rank, case.n_ranks) for rank in range(case.n_ranks)]}
 
 
-def parts(grads: dict[str, Tensor], rank: int, n_ranks: int) -> Found:
+def of_rank(grads: dict[str, Tensor], rank: int, n_ranks: int) -> Found:
     mine = {name: part_of(name, grad, rank, n_ranks) for name, grad in grads.items()}
     return {
         "shapes": {name: shape_of(part) for name, part in mine.items()},
