@@ -124,6 +124,7 @@ LABS = (
         "Tensor parallelism",
         "scale",
         325,
+        25,
         needs=("14",),
         instead=(("14", "`comm.all_reduce` and `comm.all_gather_single` of `labkit.run_ranks`"),),
     ),

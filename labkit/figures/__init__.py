@@ -117,12 +117,9 @@ __all__ = [
     "collective_player",
     "collective_steps",
     "cost_map",
-<<<<<<< HEAD
     "cut_logits",
-=======
     "cut_matrices",
     "cut_matrices_slider",
->>>>>>> 51f5f39d (Draw lab 17's matrices, its tensors as replicated, sharded or partial, and what sequence parallelism costs)
     "ddp_scaling",
     "ddp_timeline",
     "depth_line",
