@@ -154,8 +154,8 @@ if written(idle_shares, speedup):
 # %% [markdown]
 # ## Cut the batch: GPipe
 #
-# The stages wait because there is only one thing to work on. So cut the batch into $m$ **micro-batches**, as you did for
-# gradient accumulation: while stage 1 works on micro-batch 0, stage 0 can already take micro-batch 1. The gradients of all
+# The stages wait because there is only one thing to work on. So cut the batch into $m$ **micro-batches**, as for gradient
+# accumulation (lab 04): while stage 1 works on micro-batch 0, stage 0 can already take micro-batch 1. The gradients of all
 # micro-batches add up, and the optimizer steps once, after the last one. The result is that of the whole batch.
 #
 # **GPipe** is the simplest order of work: every stage first runs all forward passes, then all backward passes. This is what
@@ -165,7 +165,7 @@ if written(idle_shares, speedup):
 labkit.figures.pipeline_sketch()
 
 # %% [markdown]
-# The white time is the **bubble**: nobody is at fault, there is just nothing that a stage could do then. With $p$ equal
+# The grey time is the **bubble**: there is nothing that a stage could do then. With $p$ equal
 # stages, every stage waits for $p-1$ passes forward and $p-1$ back, however many micro-batches there are. People give the
 # bubble as a share, and of two different things:
 #
@@ -228,8 +228,8 @@ def gpipe(stage: int, n_stages: int, n_microbatches: int) -> list[tuple[str, int
 check("18-gpipe", gpipe)
 
 # %% [markdown]
-# Your schedule on a clock. Move the slider: the bubble (grey) keeps its area, and the rest grows. The curves show how
-# many micro-batches each stage holds: their activations are kept from the forward pass until the end of the backward pass.
+# Your schedule on a clock. Move the slider: the bubble (grey) keeps its area, and the rest grows. The strips under
+# the bars show how many micro-batches each stage holds: their activations are kept from the forward pass until the end of the backward pass.
 
 # %% tags=["figure"]
 labkit.figures.pipeline_player(gpipe)
@@ -364,7 +364,7 @@ if written(one_f_one_b):
 #
 # </details>
 #
-# So what is it for? Look at the curves under the bars, and then at both schedules on one axis:
+# So what is it for? Look at the strips under the bars, and then at both schedules on one axis:
 
 # %% tags=["figure"]
 labkit.figures.pipeline_player(one_f_one_b)
@@ -401,14 +401,14 @@ if written(gpipe, one_f_one_b):
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# 26 units: the time of 52 messages, one after the other. In the steady state, stage 2 waits for a gradient of stage 3 before it
-# sends the next activation, and stage 3 waits for that activation. So each micro-batch adds the time of a message there
-# and of one back. In GPipe, a stage has other micro-batches to work on while messages travel.
+# 26 units: the time of 52 messages. In the steady state, stage 2 waits for a gradient of stage 3 before it sends the next
+# activation, and stage 3 waits for that activation. So the stages wait for messages again and again, for one and a half per
+# micro-batch on average. In GPipe, a stage has other micro-batches to work on while messages travel.
 #
 # </details>
 #
 # The cure is to run ahead: with *twice* the warm-up there is always one micro-batch in reserve on each side of a message, and
-# the step is nearly as short as GPipe's again. It costs some memory, but still none that grows with $m$.
+# the step is as short as GPipe's again. It costs some memory, but still none that grows with $m$.
 #
 # Note that the first stage needs four times as much memory for activations as the last. In practice the last stage has the
 # output layer and its logits to make up for it, or the stages get unequal numbers of layers.
@@ -868,9 +868,9 @@ if written(zero_bubble):
 #
 # </details>
 #
-# So why does the paper say *zero*? If stages may hold about twice as much (ZB-H2), the gaps in the middle and at the end close
-# as well. What is left is the beginning of the very first step, if the optimizer step of one stage does not wait for those of the
-# others.
+# So why does the paper say *zero*? If stage 0 may hold nearly twice as much (ZB-H2), no stage waits in the middle any more: stage
+# $i$ waits for $i$ passes at the beginning of the step, and for $p-1-i$ at its end. Then the next step can begin on stage 0
+# while the last stages still finish this one, if the optimizer of one stage does not wait for those of the others.
 #
 # **In practice:** `ScheduleZBVZeroBubble`, `ScheduleInterleavedZeroBubble` and `ScheduleDualPipeV` of
 # `torch.distributed.pipelining` split the backward pass. DeepSeek-V3 was trained with DualPipe, which also hides the messages of
