@@ -20,13 +20,14 @@ from collections.abc import Callable, Sequence
 
 import labkit.figures
 import torch
-from labkit import Predictions, check, progress, written
+from labkit import Predictions, check, progress, run_ranks, written
 from labkit.material.lab19 import (
     attend,
     attend_backward,
     expert_counts,
     moe_traffic,
     one_text,
+    ring_error,
     ring_pass,
     router_logits,
 )
@@ -334,12 +335,14 @@ check("19-ring-attention", ring_forward, ring_backward)
 # %%
 if written(ring_forward, ring_backward):
     texts = one_text(n_ranks=8, length=64, n_heads=16, d=64)
-    _, traffic = measure_ranks(lambda comm: ring_pass(comm, texts, ring_forward, ring_backward), 8)
+    _, ring_traffic = measure_ranks(
+        lambda comm: ring_pass(comm, texts, ring_forward, ring_backward), 8
+    )
     block_bytes = 2 * 16 * 64 * 64 * 4
     print(f"a block of keys and values   {block_bytes / 1e6:.2f} MB")
-    print(f"sent by a rank               {max(traffic.bytes_sent) / 1e6:.2f} MB")
-    print(f"in blocks                    {max(traffic.bytes_sent) / block_bytes:.0f}")
-    guesses.settle("sent in a ring of 8", max(traffic.bytes_sent) / block_bytes)
+    print(f"sent by a rank               {max(ring_traffic.bytes_sent) / 1e6:.2f} MB")
+    print(f"in blocks                    {max(ring_traffic.bytes_sent) / block_bytes:.0f}")
+    guesses.settle("sent in a ring of 8", max(ring_traffic.bytes_sent) / block_bytes)
 
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
@@ -350,6 +353,21 @@ if written(ring_forward, ring_backward):
 #
 # </details>
 #
+# The same ring on real ranks, four processes that talk through gloo:
+
+# %%
+if written(ring_forward, ring_backward):
+    small = one_text(n_ranks=4, length=16, n_heads=2, d=8)
+
+    def largest_error(comm: Comm) -> float:
+        return ring_error(comm, small, ring_forward)
+
+    print(
+        "largest difference from attention in one process, by rank:",
+        run_ranks(largest_error, 4, "gloo"),
+    )
+
+# %% [markdown]
 # **In practice** a rank does not wait before it works: it starts the transfer, works on the block that it has, and waits then. The
 # blocks that lie behind the mask as a whole are skipped. Megatron-LM's `--context-parallel-size` and PyTorch's
 # `context_parallel` do both, with FlashAttention for a block.
@@ -579,6 +597,24 @@ if written(capacity, dispatch, balancing_loss):
 
 # %% [markdown]
 # ## What you measured
+
+# %%
+if written(zigzag):
+    works = [sum(p + 1 for p in mine) for mine in zigzag(4096, 8)]
+    print(f"zigzag, 8 ranks           most work / least          {max(works) / min(works):.3f}")
+if written(ring_forward, ring_backward):
+    print(
+        f"ring, 8 ranks             blocks sent by a rank      {max(ring_traffic.bytes_sent) / block_bytes:.0f}"
+    )
+if written(moe_layer):
+    print(f"experts, shared direction busiest rank / mean        {max(rows) / 256:.2f}")
+if written(capacity, dispatch, balancing_loss):
+    print(f"places at 1.25            tokens dropped             {dropped:.0%}")
+
+# %% [markdown]
+# Attention over a ring is online softmax with a network in the middle. What hurts in both halves of this lab is not how many
+# bytes travel but that some rank has more to do than the others: the triangle could be dealt out evenly in advance, and the tokens
+# cannot, because the router decides only when they are there.
 #
 # And this is how well you guessed:
 
@@ -600,6 +636,28 @@ labkit.feature_row(
     ),
     memory=lambda: f"1/{len(zigzag(4096, 8))} of the tokens on each rank",
 )
+
+# %% [markdown]
+# ## Open question
+#
+# 3 points. A person reads your answer, so no check responds at once, and `progress` does not count it. A few sentences; numbers
+# count more than words.
+#
+# (3 points, read by a person) 8 ranks train on texts of 131,072 tokens with ring attention: 8 heads of keys and values of 128 numbers in
+# bfloat16, 32 heads of queries. A rank computes 400 TFLOP/s and sends 50 GB/s to its neighbour. In one layer's forward pass, how long
+# does a rank work on one block, and how long does a block travel? From which length of the text on would the transfer no longer be
+# hidden?
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "19-open-hidden-transfer", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# A rank has L = 16,384 tokens. A block of keys and values: 16,384 x 2 x 8 x 128 x 2 bytes = 67 MB, 1.34 ms at 50 GB/s. Work: two
+# products of L x L x 128 for each of 32 heads, 4 x 32 x 128 x L^2 FLOPs = 4.4 TFLOP, 11 ms; with zigzag half of it lies behind the
+# mask: 5.5 ms. So the transfer is hidden four times over.
+# Work falls with L^2, the transfer with L: they meet where 5.5 / 1.34 = 4.1 is 1, at L = 4,000 tokens on a rank, a text of 32,000. (With
+# the whole square 2,000 and 16,000.) Shorter texts are cut by other means.
+#
+# Marks: 1 for the transfer (67 MB, 1.3 ms). 1 for the work (11 or 5.5 ms, which of the two must be said). 1 for the length, by the ratio.
+# ### END SOLUTION
 
 # %% [markdown]
 # ## Where to read on

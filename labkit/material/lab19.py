@@ -63,6 +63,16 @@ def ring_pass(comm: Comm, text: Text, forward: Callable, backward: Callable) -> 
     backward(comm, q, k, v, text["positions"], out, lse, d_out)
 
 
+def ring_error(comm: Comm, text: Text, forward: Callable) -> float:
+    """How far the rank's outputs are from attention to the whole text at once, at most."""
+    at = text["positions"]
+    q, k, v = (text[name].transpose(0, 1).flatten(1, 2) for name in ("q", "k", "v"))
+    right, _ = attend(q, k, v, at.flatten(), at.flatten())
+    mine = text["q"][comm.rank], text["k"][comm.rank], text["v"][comm.rank]
+    out, _ = forward(comm, *mine, at)
+    return float((out - right.chunk(comm.world_size, 1)[comm.rank]).abs().max())
+
+
 def router_logits(shared: float, n_tokens: int = 4096, n_experts: int = 8, width: int = 64) -> Tensor:
     """A random router's scores of tokens: independent ones, and one direction `shared` times as long in all of them."""
     gen = torch.Generator().manual_seed(19)
