@@ -144,7 +144,7 @@ LABS = (
         210,
         needs=("13", "14"),
         instead=(
-            ("13", "its text on online softmax"),
+            ("13", "`torch.logsumexp`, the number by which two parts of a softmax are put together"),
             ("14", "`comm.send`, `comm.recv` and `comm.all_to_all` of `labkit.run_ranks`"),
         ),
     ),
