@@ -228,8 +228,9 @@ def gpipe(stage: int, n_stages: int, n_microbatches: int) -> list[tuple[str, int
 check("18-gpipe", gpipe)
 
 # %% [markdown]
-# Your schedule on a clock. Move the slider: the bubble (grey) keeps its area, and the rest grows. The strips under
-# the bars show how many micro-batches each stage holds: their activations are kept from the forward pass until the end of the backward pass.
+# Your schedule on a clock. Move the slider: the bubble (grey) keeps its area, and the rest grows. The strips under the bars show
+# how many micro-batches each stage holds: their activations are kept from the forward pass until the end of the backward
+# pass.
 
 # %% tags=["figure"]
 labkit.figures.pipeline_player(gpipe)
@@ -868,7 +869,7 @@ if written(zero_bubble):
 #
 # </details>
 #
-# So why does the paper say *zero*? If stage 0 may hold nearly twice as much (ZB-H2), no stage waits in the middle any more: stage
+# So why does the paper say *zero*? If every stage may hold $2p-1$ micro-batches (ZB-H2), no stage waits in the middle any more: stage
 # $i$ waits for $i$ passes at the beginning of the step, and for $p-1-i$ at its end. Then the next step can begin on stage 0
 # while the last stages still finish this one, if the optimizer of one stage does not wait for those of the others.
 #

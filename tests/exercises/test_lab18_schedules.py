@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -86,6 +87,22 @@ def test_the_figures_that_the_notebook_quotes() -> None:
     assert run_of(one_f_one_b, Pipe(4, 8)).idle == (9,) * 4
     split = run_split(zero_bubble, uniform(4, 8))
     assert split.idle == (3,) * 4 and split.peak_live == (4,) * 4
+
+
+def test_with_twice_the_memory_no_stage_waits_in_the_middle() -> None:
+    """ZB-H2, of which the notebook says so."""
+    p, m = 4, 12
+    orders: list[list[Action]] = [[] for _ in range(p)]
+    for stage, order in enumerate(orders):
+        ahead, late = 2 * (p - stage) - 1, 2 * stage
+        entries = [("F", i) for i in range(ahead)]
+        for i in range(m):
+            entries += [("I", i), ("W", i - late), ("F", ahead + i)]
+        entries += [("W", i) for i in range(m - late, m)]
+        order += [Action(kind, stage, i) for kind, i in entries if 0 <= i < m]
+    run = play_split(orders, replace(uniform(p, m), memory=2 * p - 1))
+    ends = [(events[0].start, run.makespan - events[-1].end) for events in run.by_rank]
+    assert ends == [(stage, p - 1 - stage) for stage in range(p)] and run.idle == (p - 1,) * p
 
 
 def test_another_warm_up_keeps_all_passes() -> None:
