@@ -1,8 +1,9 @@
 """Parallel training: what every method of labs 14 to 16 sends beside its formula, and how long grading one takes.
 
 Bytes are counted by the books that a grade goes by, of the course's own solutions, for n = 2 … 16 ranks that are
-simulated; there is no time in them. The wall time of a graded exercise is that of its public and hidden cases, each
-rank a process of its own behind the router; it depends on the machine and on what else runs there, which "load" tells.
+simulated; there is no time in them. A graded exercise is timed with its public and hidden cases, each rank a process
+of its own behind the router. What that takes depends on the machine and on what else runs there, which "load" tells,
+so the result holds ratios alone: to the first of GRADED, and the slowest repeat to the fastest.
 """
 
 from __future__ import annotations
@@ -137,8 +138,9 @@ def volume() -> list[dict]:
 
 
 def graded(repeats: int) -> list[dict]:
-    """Seconds of the wall clock for public and hidden cases of a right answer, on processes that are warm."""
-    rows = []
+    """How long public and hidden cases of a right answer take by the wall clock, on processes that are warm."""
+    rows, texts = [], []
+    first_s = 0.0
     with _server() as server:
         for name in GRADED:
             steps = _steps(name)
@@ -151,8 +153,10 @@ def graded(repeats: int) -> list[dict]:
                 if outcome != "passed":
                     raise RuntimeError(f"{name} is {outcome}, so there is nothing to measure")
             most = max(case.n_ranks for case in exercises.find(name).public)
-            rows.append({"exercise": name, "most_ranks": most, "best_s": min(seconds), "worst_s": max(seconds)})
-    texts = [(row["exercise"], row["most_ranks"], f"{row['best_s']:.2f}", f"{row['worst_s']:.2f}") for row in rows]
+            first_s = first_s or min(seconds)
+            times = {"times_first": min(seconds) / first_s, "worst_to_best": max(seconds) / min(seconds)}
+            rows.append({"exercise": name, "most_ranks": most, **{key: round(one, 2) for key, one in times.items()}})
+            texts.append((name, most, f"{min(seconds):.2f}", f"{max(seconds):.2f}"))
     print("\n".join(table(("graded", "most public ranks", "best s", "worst s"), texts)))
     return rows
 
