@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from labkit.exercises.lab16.optimizers import make, shard_size, warm_up
+from labkit.exercises.without_onednn import without_onednn
 from labkit.spec import Answer, Case, Exercise, Run
 
 LARGE = 2**16
@@ -115,7 +116,7 @@ def drive_fsdp(ans, case: Units, tree: dict, stage) -> dict[str, Any]:
     """start and shards: each unit's first parameter before and after the steps; of all its parameters [elements, dtype,
     whether it is trained]."""
     warm_up("momentum")
-    with stage.meter("memory"):
+    with without_onednn(), stage.meter("memory"):
         units = [
             ans.Sharded(make_unit(case, tree["seed"], k), stage.comm, *case.dtypes) for k in range(len(case.kinds))
         ]
@@ -151,7 +152,7 @@ FSDP = Exercise(
     id="16-fsdp",
     title="A model of sharded units",
     points=5,
-    minutes=40,
+    minutes=35,
     difficulty=3,
     answers=(Answer("Sharded"),),
     public=(
