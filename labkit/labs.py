@@ -111,7 +111,7 @@ LABS = (
         "16",
         "ZeRO and FSDP",
         "scale",
-        290,
+        265,
         needs=("14", "15"),
         instead=(
             ("14", "`comm.reduce_scatter_single` and `comm.all_gather_single` of `labkit.run_ranks`"),

@@ -33,6 +33,8 @@ from labkit.material.lab16 import (
     norm_after,
     three_steps,
 )
+from labkit.material.lab16_checkpoint import killed_while_saving, recut
+from labkit.material.lab16_start import cut_whole, init_peaks
 from labkit.material.lab16_timeline import unit_timeline
 from labkit.ranks import Comm
 from labkit.store import Store
@@ -265,12 +267,36 @@ labkit.figures.tokens_that_hide(bytes_kept, bytes_sent)
 #
 # These are the `TrainingArguments` of PyTorch's first FSDP. DeepSpeed's nearest to hybrid sharding is ZeRO++: stage 3 over all
 # ranks, with a second copy of the weights cut over the `"zero_hpz_partition_size"` ranks of a node, from which the backward pass
-# gathers. DeepSpeed's configuration often has a line for fp16 as well:
-# `"fp16": {"enabled": true, "initial_scale_power": 16, "loss_scale_window": 1000, "hysteresis": 2}`. It scales the loss as in
-# lab 03, with two differences in when. After 1000 steps without an overflow the scale doubles. Each overflow skips its
-# step, but with a hysteresis of 2 the first one leaves the scale as it is, and only the next one halves it. The first one
-# is forgiven again after the scale has grown, not after any good step. So with overflows in steps 10, 500 and 501 and in
-# no others, the scale goes $2^{16} \to 2^{16} \to 2^{15} \to 2^{14}$, and in step 1501 back to $2^{15}$.
+# gathers.
+#
+# <details><summary>A question on the side: which scale does this DeepSpeed line lead to?</summary>
+#
+# `"fp16": {"enabled": true, "initial_scale_power": 16, "loss_scale_window": 1000, "hysteresis": 2}`, with overflows in steps 10, 500
+# and 501 and in no others. The scale goes $2^{16} \to 2^{16} \to 2^{15} \to 2^{14}$, and about 1000 steps later back to $2^{15}$.
+# Each overflow skips its step, but with a hysteresis of 2 the first one leaves the scale as it is, and every further one halves
+# it. After 1000 steps without an overflow the scale doubles, and only then is a first overflow forgiven again.
+#
+# </details>
+
+# %% [markdown]
+# **Another machine: four cards of 8 GB in a basement**, behind four lanes of PCIe 3.0 each (3.9 GB/s; an assumption). Which methods
+# fit 1.1 billion parameters, and in which order do they stand if a step has 8 micro-batches?
+
+# %%
+if written(bytes_kept, bytes_sent):
+    for method in METHODS[:4]:
+        kept_gb = bytes_kept(method, 1.1e9, 1, 4) / 1e9
+        seconds = bytes_sent(method, 1.1e9, 1, 4, 8)[0] / 3.9e9
+        print(f"{method:8} keeps {kept_gb:5.2f} GB of 8, sends for {seconds:5.2f} s in a step")
+
+# %% [markdown]
+# <details><summary>What the table says</summary>
+#
+# DDP does not fit. ZeRO-1 sends for 0.85 s, but leaves 0.3 GB for everything else. ZeRO-2 leaves 1.95 GB and sends for 3.8 s,
+# ZeRO-3 leaves 3.6 GB and sends for 10.2 s, because micro-batches multiply its passes. The order by memory is the reverse of the
+# order by traffic. On this machine the way out is ZeRO-2 with fewer and larger micro-batches, not ZeRO-3.
+#
+# </details>
 
 # %% [markdown]
 # ## Put the optimizer between the two halves
@@ -399,6 +425,9 @@ guesses.settle("elements of rank 2", min(part, 5 - 2 * part))
 # new weights travel on top of that: it saves the memory, and sends half as much again.
 
 # %% [markdown]
+# [[stop]]
+
+# %% [markdown]
 # ## Cut the gradients while they come
 #
 # After the reduce-scatter, a rank needs only its part of the gradient. But in ZeRO-1 the whole gradient is still there when
@@ -423,6 +452,7 @@ guesses.take("bytes, ZeRO-1 to ZeRO-2", None, unit="times")
 # - Cut each parameter for itself, filled up with zeros to a multiple of $n$: then its gradient can leave as soon as it is
 #   there. `make_optimizer` gets the list of all parts.
 # - In the hook of a parameter, its gradient is reduce-scattered (mean over the ranks), and `parameter.grad` becomes None.
+#   `rows(tensor)` is given.
 # - `step()` updates the parts, gathers the new weights, and clears the parts' gradients. A parameter whose hook never ran
 #   counts as one with a gradient of zeros.
 #
@@ -444,9 +474,9 @@ guesses.take("bytes, ZeRO-1 to ZeRO-2", None, unit="times")
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# `F.pad(tensor.flatten(), (0, -tensor.numel() % n)).view(n, -1)` has one row for each rank. Take
-# `rows(p.detach())[comm.rank].clone()` as the part of `p`, `comm.reduce_scatter_single(received, rows(p.grad), op="avg")` in
-# the hook, and `comm.all_gather_single(whole, part)` with `whole = torch.empty(n, len(part))` in `step`.
+# Take `self.rows(p.detach())[comm.rank].clone()` as the part of `p`,
+# `comm.reduce_scatter_single(received, self.rows(p.grad), op="avg")` in the hook, and `comm.all_gather_single(whole, part)`
+# with `whole = torch.empty(n, len(part))` in `step`.
 #
 # </details>
 
@@ -461,12 +491,16 @@ class ZeRO2:
         self.optimizer = make_optimizer(list(self.parts.values()))
         for p in self.params:
             p.register_post_accumulate_grad_hook(self.reduce)
+        ### END SOLUTION
 
     def rows(self, tensor: Tensor) -> Tensor:
+        """The tensor filled up with zeros, with a row for each rank."""
         n = self.comm.world_size
         return F.pad(tensor.flatten(), (0, -tensor.numel() % n)).view(n, -1)
 
     def reduce(self, p: Tensor) -> None:
+        """The hook of a parameter: its gradient is complete, and leaves."""
+        ### BEGIN SOLUTION
         part = self.parts[p]
         received = torch.empty_like(part)
         self.comm.reduce_scatter_single(received, self.rows(p.grad), op="avg")
@@ -522,9 +556,6 @@ labkit.figures.held_by_stage(trained)
 # </details>
 
 # %% [markdown]
-# [[stop]]
-
-# %% [markdown]
 # ## Gather a layer, use it, free it
 #
 # The weights are still whole on every rank. But a layer's weight is used twice in a step only: in its forward pass, and in
@@ -553,6 +584,7 @@ guesses.take("weights at the peak", None, unit="GB")
 # `(n_out, n_in)` in one row, filled up with zeros to a multiple of $n$, and cut into $n$ equal parts.
 #
 # - `forward` gathers the weight and uses it. Afterwards nothing refers to it: only `x` and the shard are kept.
+#   `gathered(shard, comm, (n_out, n_in))` is given.
 # - `backward` gathers it again, and returns the gradients of `x` and of the shard. That of the shard is this rank's part of the
 #   mean over the ranks. It returns None for the other arguments.
 # - A frozen weight needs no gradient, so nothing is reduced for it: `ctx.needs_input_grad[1]` is False then.
@@ -567,8 +599,8 @@ guesses.take("weights at the peak", None, unit="GB")
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# Write one function that gathers: an empty tensor of $n$ times the shard's length, `comm.all_gather_single`, cut off the zeros,
-# `view(n_out, n_in)`. Both passes call it.
+# Both passes call `gathered`, and no attribute of `ctx` keeps what it returns. What `backward` needs beside the tensors, such as
+# `comm`, may be an attribute of `ctx`.
 #
 # </details>
 #
@@ -604,13 +636,14 @@ class ShardedLinear(torch.autograd.Function):
             grad_shard = torch.empty_like(shard)
             ctx.comm.reduce_scatter_single(grad_shard, F.pad(whole, (0, n_zeros)), op="avg")
         return grad_x, grad_shard, None, None, None
+        ### END SOLUTION
 
 
 def gathered(shard: Tensor, comm: Comm, shape: tuple[int, int]) -> Tensor:
+    """The whole weight, from the shards of all ranks and without the zeros at its end."""
     whole = torch.empty(comm.world_size * len(shard))
     comm.all_gather_single(whole, shard)
     return whole[: shape[0] * shape[1]].view(shape)
-    ### END SOLUTION
 
 
 # %% nbgrader={"grade": true, "grade_id": "16-fsdp-unit-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
@@ -639,6 +672,9 @@ labkit.figures.held_through_layers(held) if held else None
 # </details>
 
 # %% [markdown]
+# [[stop]]
+
+# %% [markdown]
 # ## Shard a whole model
 #
 # A model becomes sharded unit by unit; a unit is usually one transformer block. Three things are new against the single layer.
@@ -664,21 +700,23 @@ guesses.take("bytes a parameter", None, unit="bytes")
 #
 # Write `Sharded`, which wraps a module of one argument.
 #
-# - `Sharded(module, comm, param_dtype, reduce_dtype)` has one parameter, the **shard**. To make it, put all of
-#   `module.parameters()` in one row, in their order, fill it up with zeros to a multiple of $n$, cut it into $n$ parts, and keep
-#   this rank's part in float32. The shard is frozen if the module is (all of its parameters are, or none). The module's own
-#   weights are freed: afterwards no rank has them whole.
+# - `Sharded(module, comm, param_dtype, reduce_dtype)` has one parameter, the **shard**. All of `module.parameters()` are put in
+#   one row and cut into $n$ parts; this is given. Keep this rank's part, in float32. It is frozen if the module is (all of its
+#   parameters are, or none).
 # - `unit(x)` gathers in `param_dtype`, the dtype of `x`, runs the module, and frees. In the backward pass the unit gathers *once* more, and frees
 #   again when it is done. The mean of the gradients, reduced in `reduce_dtype`, ends in the shard's `.grad`.
 # - Autograd must not keep what was gathered, and nothing else may: between two units, a rank has shards alone.
 #
 # `torch.func.functional_call(module, params, (x,))` runs a module with the tensors of a dictionary `params` in place of its
-# parameters. A name for one of two tied weights is enough.
+# parameters. The dictionary is `self.named(whole)`.
+#
+# Begin `forward` with `whole, x = Entrance.apply(self.shard, x, self)`. `Entrance` is an autograd function at the unit's entrance:
+# its backward pass is run when all of the unit's is done, and gets the gradients of the gathered row and of `x`.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# An autograd function at the unit's *entrance* is run backward when all of the unit is done. Let it take the shard and `x`, and
-# return the gathered weights and `x`: what arrives in its backward are the gradients of both.
+# What autograd keeps of the gathered weights are views of one tensor. You can recognize them by their storage, and describe them
+# by size, stride and offset, without keeping them.
 #
 # </details>
 #
@@ -692,9 +730,9 @@ guesses.take("bytes a parameter", None, unit="bytes")
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# `params = {name: part.view(shape) ...}` from `whole[:n_elements].split(sizes)`, with the names of `module.named_parameters()`.
-# Keep the module in a list, or its parameters become the unit's; `p.data = p.data.new_empty(0)` frees them. For a frozen shard:
-# `ctx.mark_non_differentiable(whole)` in the entrance's forward.
+# `self.shard = nn.Parameter(rows[comm.rank].clone(), requires_grad=trains)`: without `clone()` it is a view that keeps all rows.
+# In the entrance's forward, `return whole, x.view_as(x)`, and for a frozen shard `ctx.mark_non_differentiable(whole)` before it. In
+# its backward, reduce-scatter `grad_whole.to(unit.reduce_dtype)` into a tensor of the shard's length.
 #
 # </details>
 
@@ -711,19 +749,29 @@ class Sharded(nn.Module):
         """Keep this rank's part of the module's weights, and free the module's own."""
         super().__init__()
         self.comm, self.param_dtype, self.reduce_dtype = comm, param_dtype, reduce_dtype
-        ### BEGIN SOLUTION
         params = dict(module.named_parameters())
         self.shapes = {name: p.shape for name, p in params.items()}
         row = torch.cat([p.detach().flatten() for p in params.values()])
         rows = F.pad(row, (0, -len(row) % comm.world_size)).view(comm.world_size, -1)
         trains = any(p.requires_grad for p in params.values())
+        ### BEGIN SOLUTION
         self.shard = nn.Parameter(rows[comm.rank].clone(), requires_grad=trains)
+        ### END SOLUTION
+        # The module's own weights are freed. In a list, because nn.Module would register the module's parameters as well.
         for p in params.values():
             p.data = p.data.new_empty(0)
         self.inner = [module]
-        self.again = None
+        self.again = None  # what this unit has gathered for its backward pass
+
+    def named(self, whole: Tensor) -> dict[str, Tensor]:
+        """The gathered row as the module's parameters, which are views of it."""
+        sizes = [shape.numel() for shape in self.shapes.values()]
+        parts = whole[: sum(sizes)].split(sizes)
+        return {name: part.view(self.shapes[name]) for name, part in zip(self.shapes, parts)}
 
     def gather(self) -> Tensor:
+        """The whole row in param_dtype, with the zeros at its end."""
+        ### BEGIN SOLUTION
         mine = self.shard.detach().to(self.param_dtype)
         whole = torch.empty(self.comm.world_size * len(mine), dtype=mine.dtype)
         self.comm.all_gather_single(whole, mine)
@@ -735,9 +783,6 @@ class Sharded(nn.Module):
         ### BEGIN SOLUTION
         whole, x = Entrance.apply(self.shard, x, self)
         place = whole.untyped_storage().data_ptr()
-        sizes = [shape.numel() for shape in self.shapes.values()]
-        parts = whole[: sum(sizes)].split(sizes)
-        params = {name: part.view(self.shapes[name]) for name, part in zip(self.shapes, parts)}
 
         def pack(kept: Tensor) -> Tensor | tuple:
             if kept.untyped_storage().data_ptr() != place:
@@ -752,20 +797,28 @@ class Sharded(nn.Module):
             return self.again.as_strided(*kept)
 
         with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
-            return torch.func.functional_call(self.inner[0], params, (x,))
+            return torch.func.functional_call(self.inner[0], self.named(whole), (x,))
+        ### END SOLUTION
 
 
 class Entrance(torch.autograd.Function):
+    """Stands before a unit, so its backward pass runs when all of the unit's is done."""
+
     @staticmethod
     def forward(ctx, shard: Tensor, x: Tensor, unit: Sharded) -> tuple[Tensor, Tensor]:
+        """The gathered row, and x."""
+        ### BEGIN SOLUTION
         ctx.unit = unit
         whole = unit.gather()
         if not shard.requires_grad:
             ctx.mark_non_differentiable(whole)
         return whole, x.view_as(x)
+        ### END SOLUTION
 
     @staticmethod
     def backward(ctx, grad_whole: Tensor, grad_x: Tensor) -> tuple[Tensor | None, ...]:
+        """The gradients of the shard and of x."""
+        ### BEGIN SOLUTION
         unit = ctx.unit
         unit.again = None
         if not ctx.needs_input_grad[0]:
@@ -1093,7 +1146,19 @@ def sharded_init(
 # %% nbgrader={"grade": true, "grade_id": "16-meta-init-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 check("16-meta-init", sharded_init)
 
+# %%
+ways = {"built whole, then cut": cut_whole}
+if written(sharded_init):
+    ways["yours"] = sharded_init
+starts = init_peaks(ways, n_ranks=4)
+
+# %% tags=["figure"]
+labkit.figures.init_peaks(starts)
+
 # %% [markdown]
+# Rank 1 of 4 while it initializes a model of 12 square layers. Built whole, the peak is the model and one part of it more. Drawn
+# layer by layer, it is the rank's parts and a layer or two.
+#
 # **In practice:** the same three steps with `fully_shard`: build under `torch.device("meta")`, shard, `model.to_empty(device=
 # "cuda")`, and then `reset_parameters()` or the model's own `init_weights()` on the sharded parameters. A model that starts
 # from a checkpoint needs no random numbers: each rank reads its parts from the files.
@@ -1194,6 +1259,22 @@ def load(
 # %% nbgrader={"grade": true, "grade_id": "16-checkpoint-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 check("16-checkpoint", save, finish, load)
 
+# %% tags=["figure"]
+labkit.figures.recut_map(recut(save, finish, load, n_old=4, n_new=3)) if written(
+    save, finish, load
+) else None
+
+# %% [markdown]
+# One tensor of 24 elements: on top what your `save` wrote on 4 ranks, below what your `load` read on 3. A new rank reads the overlap
+# with each old part, and no byte twice.
+#
+# Now with real files and real processes. Four of them save three steps into a folder. In step 3, rank 2 is killed in the middle of
+# a write, and a job of three ranks begins:
+
+# %%
+if written(save, finish, load):
+    print("\n".join(killed_while_saving(save, finish, load)))
+
 # %% [markdown]
 # **In practice:** `torch.distributed.checkpoint.save` and `load` do this for `fully_shard`: every rank writes the parts that
 # it holds, a `.metadata` file says where each part of each tensor is, it is written last and renamed, and loading on another
@@ -1277,7 +1358,15 @@ labkit.feature_row(
 # **B.** (3 points, read by a person) 13 billion parameters in bfloat16 on 4 nodes of 8 GPUs with 80 GB. Within a node a GPU sends
 # 200 GB/s; a node sends 50 GB/s. A GPU computes 400 TFLOP/s, a step has 8,192 tokens on each GPU and one micro-batch, and
 # 8 FLOPs a token and parameter. Which of DDP, ZeRO-1, ZeRO-3 and hybrid fit, and which of them can hide their traffic? Which one
-# do you choose, and what changes with 4 micro-batches of 8,192 tokens?
+# do you choose, and what changes with 4 micro-batches of 8,192 tokens? Let your functions do the sums:
+
+# %%
+if written(bytes_kept, bytes_sent):
+    for method in METHODS:
+        kept_gb = bytes_kept(method, 13e9, 4, 8) / 1e9
+        sent = [bytes_sent(method, 13e9, 4, 8, n_micro) for n_micro in (1, 4)]
+        texts = [f"sends {a / 1e9:5.1f} GB, {b / 1e9:5.1f} leave a node" for a, b in sent]
+        print(f"{method:8} keeps {kept_gb:5.1f} GB   " + "   with 4 micro-batches ".join(texts))
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "16-open-which-one", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
@@ -1288,7 +1377,7 @@ labkit.feature_row(
 # in principle; hybrid has the most room, and leaves 54 GB for activations: choose it (ZeRO-1 if the activations fit).
 # With 4 micro-batches there are 8.4 s of compute. ZeRO-1 still sends 1.0 s worth; ZeRO-3 6.0 s; hybrid 1.36 + 0.78 s.
 #
-# Marks: 1 for what is kept (three of four right). 1 for compute and traffic times (within 20 %). 1/2 for a choice that follows
+# Marks: 1 for which of them fit, and what they leave of 80 GB. 1 for compute and traffic times (within 20 %). 1/2 for a choice that follows
 # from them. 1/2 for accumulation: ZeRO-3 times four, ZeRO-1 unchanged, hybrid only within the node.
 # ### END SOLUTION
 

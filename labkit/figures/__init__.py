@@ -67,6 +67,7 @@ from labkit.figures.rounding import orders_of_adding, rounding_to_even
 from labkit.figures.sampler import who_sees_what
 from labkit.figures.scaling import scaling_law
 from labkit.figures.schedule_game import schedule_game, schedule_strip
+from labkit.figures.sharded_start import init_peaks, recut_map
 from labkit.figures.sharded_step import sharded_step
 from labkit.figures.sharding import held_by_stage, sharding_bars, sharding_sliders, tokens_that_hide
 from labkit.figures.source_heat import source_heat
@@ -140,6 +141,7 @@ __all__ = [
     "held_by_stage",
     "held_through_layers",
     "host_waits",
+    "init_peaks",
     "interleaved_player",
     "kept_and_dropped",
     "kept_at_budgets",
@@ -180,6 +182,7 @@ __all__ = [
     "quantization_error",
     "query_walk",
     "rank_grid",
+    "recut_map",
     "ring_over_nodes",
     "ring_plan",
     "rms_over_scale",

@@ -71,3 +71,31 @@ def test_counted_runs_keep_and_send_what_the_formulas_say(answer, method: str, n
     sent, crossed = answer["bytes_sent"](method, N_PARAMS, 1, n_ranks, n_micro)
     assert {*traffic.bytes_sent} == {sent}
     assert crossed == 0
+
+
+def deepspeed_scales(overflows: set[int], n_steps: int, window: int = 1000, hysteresis: int = 2) -> list[int]:
+    """The power of two after each step, by the rules of DeepSpeed 0.19.8's DynamicLossScaler."""
+    power, left, last, found = 16, hysteresis, -1, []
+    for step in range(n_steps):
+        if step in overflows:
+            power, left = (power - 1, left) if left == 1 else (power, left - 1)
+            last = step
+        elif (good := step - last - 1) > 0 and good % window == 0:
+            power, left = power + 1, hysteresis
+        found.append(power)
+    return found
+
+
+def test_the_loss_scales_that_the_lab_quotes() -> None:
+    scales = deepspeed_scales({10, 500, 501}, 1600)
+    assert [scales[step] for step in (9, 10, 500, 501)] == [16, 16, 15, 14]
+    assert [power for power, before in zip(scales[1:], scales) if power > before] == [15]
+    assert 1500 < scales.index(15, 502) < 1505
+
+
+def test_the_basement_figures_that_the_lab_quotes(answer) -> None:
+    kept = {method: answer["bytes_kept"](method, 1.1e9, 1, 4) / 1e9 for method in METHODS[:4]}
+    seconds = {method: answer["bytes_sent"](method, 1.1e9, 1, 4, 8)[0] / 3.9e9 for method in METHODS[:4]}
+    assert kept["ddp"] > 8
+    assert [round(8 - kept[method], 2) for method in METHODS[1:4]] == [0.3, 1.95, 3.6]
+    assert [round(seconds[method], 2) for method in METHODS[:4]] == [0.85, 0.85, 3.81, 10.15]
