@@ -33,6 +33,7 @@ def test_a_reader_has_the_colours_of_the_writers_that_it_reads() -> None:
     assert "Read: rank 0 elements 0 to 2, rank 1 elements 3 to 3." in figure.alt
 
 
+@pytest.mark.slow
 def test_building_whole_takes_the_model_and_cutting_as_it_is_drawn_a_layer() -> None:
     sharded_init = answers_in("16-meta-init", solution_of("16-meta-init"))["sharded_init"]
     found = init_peaks({"whole": cut_whole, "yours": sharded_init}, n_ranks=4, n_layers=8, width=256)
