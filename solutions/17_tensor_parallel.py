@@ -236,14 +236,9 @@ guesses.settle("gradient of x A B", gradients["x A B"].name)
 # Your class on four real ranks, processes that talk through gloo, with 32 tokens and matrices of 64 × 256:
 
 # %%
-if written(ParallelMLP):
-    cut_mlp = mlp_on_ranks(ParallelMLP, n_ranks=4)
-    print(
-        f"a rank keeps {100 * cut_mlp.share:.1f} % of the weights, calls {cut_mlp.collectives} all-reduces"
-    )
-    print(
-        f"and sends {cut_mlp.sent:,} B; x is {4 * 32 * 64:,} B; largest error {cut_mlp.error:.0e}"
-    )
+cut_mlp = mlp_on_ranks(ParallelMLP, n_ranks=4)
+print(f"a rank keeps {cut_mlp.share:.1%} of the weights, calls {cut_mlp.collectives} all-reduces")
+print(f"and sends {cut_mlp.sent:,} B; x is {4 * 32 * 64:,} B; largest error {cut_mlp.error:.0e}")
 
 # %% [markdown]
 # ## Cut attention by heads
@@ -1293,6 +1288,23 @@ check("17-mend", finish_gradients)
 # %% [markdown]
 # ## What you measured
 #
+# One rank of four, by your own classes:
+
+# %%
+print(
+    f"MLP: {cut_mlp.share:.1%} of the weights, {cut_mlp.collectives} all-reduces, {cut_mlp.sent:,} B sent"
+)
+for name, cost in costs.items():
+    print(f"{name:22} held {cost.held:>9,} B after the forward pass, {cost.sent:>9,} B sent")
+
+# %% [markdown]
+# | feature | speed | memory a rank | where it ends |
+# |---|---|---|---|
+# | MLP in columns, then rows | an all-reduce of the activations each way | weights and hidden activations divided by $t$ | the bandwidth between ranks: a node |
+# | attention by heads | the same | the same; keys and values only down to one head | the number of query heads |
+# | sequence parallelism | one all-gather more in the backward pass | what lies between the layers divided by $t$ | as above |
+# | loss over a cut vocabulary | a few numbers for each token | logits divided by $t$ | |
+#
 # Every tensor is replicated, sharded or partial, and every collective is a change of that word. When something is wrong,
 # compare gradients parameter by parameter, not losses.
 #
@@ -1316,6 +1328,45 @@ labkit.feature_row(
 )
 
 # %% [markdown]
+# ## Open questions
+#
+# Two questions, 2 + 2 points. A person reads your answers, so no check responds at once, and `progress` does not count
+# them. A few sentences each; numbers count more than words.
+#
+# **A.** (2 points, read by a person) A model with 32 layers and 4,096 columns is trained on 4,096 tokens at a time in 16 bits, with
+# tensor parallelism over 8 GPUs. Each layer has an attention and an MLP block. How many bytes does a GPU send for the all-reduces of
+# one forward and backward pass? Compare the time that this takes at 400 GB/s within a node and at 50 GB/s between nodes with the time
+# for computing: each GPU makes 400 TFLOP/s, and a layer has $12 \cdot 4096^2$ weights.
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "17-open-inside-a-node", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# One tensor is 4096 x 4096 x 2 B = 33.6 MB. An all-reduce sends 2 x 7/8 of it: 58.7 MB. Four of them in each of 32 layers: 128 x 58.7
+# MB = 7.5 GB. Within a node 19 ms, between nodes 150 ms. Computing: 6 x 32 x 12 x 4096^2 x 4096 = 1.58e14 FLOP, over 8 GPUs 2.0e13,
+# at 400 TFLOP/s 49 ms. So within a node communication adds about 38 % if it does not overlap, and between nodes it takes three
+# times as long as the work: tensor groups stay inside a node.
+#
+# Marks: 1 for the bytes (1/2 if the factor 2 x 7/8 is missing or there are two all-reduces instead of four a layer). 1/2 for the
+# time of computing. 1/2 for the comparison.
+# ### END SOLUTION
+
+# %% [markdown]
+# **B.** (2 points, read by a person) A colleague adds dropout after the all-reduce of the MLP, on the replicated output, and draws
+# the mask from the generator for sharded tensors. The loss falls, and gradients of all cut weights look plausible. What
+# exactly goes wrong, and which comparison would have shown it in the first step?
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "17-open-dropout", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# The output should be replicated, but with a different mask on each rank the ranks go on with different activations: each has a
+# residual stream of its own. The next layer's all-reduce then adds up terms that belong to different inputs. In the backward pass,
+# the gradients of the replicated parameters (norms, output biases) differ between ranks, so that their copies drift apart. Compare a
+# tensor that should be replicated over the ranks (the output, or a norm's gradient) bit by bit, or all gradients with those of one
+# process that uses the same mask.
+#
+# Marks: 1 for "the copies differ from here on", with a consequence. 1 for a comparison that shows it (ranks among each other, or with one
+# process; not the loss).
+# ### END SOLUTION
+
+# %% [markdown]
 # ## Where to read on
 #
 # - Mohammad Shoeybi and others, *Megatron-LM: Training Multi-Billion Parameter Language Models Using Model Parallelism*
@@ -1325,4 +1376,6 @@ labkit.feature_row(
 # - PyTorch's documentation of `torch.distributed.tensor.parallel`, whose `DTensor` calls the three words `Replicate`, `Shard`
 #   and `Partial`.
 #
-# **Sources.** The texts above.
+# **Sources.** The texts above. Grouped-query attention: Joshua Ainslie and others, *GQA: Training Generalized Multi-Query
+# Transformer Models from Multi-Head Checkpoints* (EMNLP 2023). The numbers of heads of Llama 3.1 405B: its model card. The seeds
+# of sharded and replicated regions: Megatron-LM's `tensor_parallel/random.py`.

@@ -7,6 +7,8 @@ import torch
 
 from labkit import figures
 from labkit.figures.canvas import OTHER, TRUTH, YOURS
+from labkit.material.lab17_sequence import BlockCost
+from labkit.material.lab17_words import STAGES, Word, word_of
 
 pytestmark = pytest.mark.lab("17")
 
@@ -42,3 +44,39 @@ def test_a_missing_gradient_stands_at_the_left_edge_and_a_part_is_compared_with_
     figure = figures.gradient_ratios(parts, [{"w": whole[:2].clone()}, {"w": None}])
     assert [text.get_text() for text in figure.axes[0].texts] == ["0 to 1"]
     assert min(figure.axes[0].lines[1].get_xdata()) == 1 / 16
+
+
+def test_words_come_from_values() -> None:
+    whole = torch.arange(12.0).reshape(4, 3)
+    assert word_of([whole, whole.clone()], whole) == Word("replicated")
+    assert word_of(whole.chunk(2), whole) == Word("sharded", "tokens")
+    assert word_of(whole.tensor_split(2, 1), whole) == Word("sharded", "columns")
+    assert word_of([whole / 4, 3 * whole / 4], whole) == Word("partial")
+    with pytest.raises(ValueError, match="neither copies nor parts"):
+        word_of([whole, 2 * whole], whole)
+
+
+def test_a_block_has_one_all_reduce_each_way_or_its_two_halves() -> None:
+    def drawn(sequence_parallel: bool) -> list[str]:
+        figure = figures.tensor_words(sequence_parallel=sequence_parallel)
+        return sorted(text.get_text() for text in figure.axes[0].texts if text.get_color() == OTHER)
+
+    assert drawn(False) == ["all-reduce"] * 2
+    assert drawn(True) == ["all-\ngather"] * 2 + ["reduce-\nscatter"] * 2
+    blank = figures.tensor_words(known=False)
+    assert sum(text.get_text() == "?" for text in blank.axes[0].texts) == 2 * len(STAGES)
+    assert "partial" not in blank.alt
+
+
+@pytest.mark.parametrize("n_ranks", [1, 2, 4, 8])
+def test_each_rank_has_its_share_of_both_matrices(n_ranks: int) -> None:
+    figure = figures.cut_matrices(n_ranks)
+    assert f"A 4096 x {16384 // n_ranks}" in figure.alt and f"B {16384 // n_ranks} x 4096" in figure.alt
+    assert f"{256 // n_ranks} MiB" in figure.axes[0].get_title(loc="left")
+
+
+def test_bars_show_what_was_sent_and_held() -> None:
+    costs = {"a": BlockCost(10**6, 2 * 10**6, 5 * 10**6), "b": BlockCost(10**6, 10**6, 10**6)}
+    left, right = figures.sequence_costs(costs).axes
+    assert [bar.get_width() for bar in left.patches] == [1, 2, 1, 1]
+    assert [bar.get_width() for bar in right.patches] == [5, 1]
