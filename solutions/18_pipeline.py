@@ -911,6 +911,10 @@ if written(interleaved):
     print(
         f"{'interleaved, 2 chunks':24}{run.makespan:10.1f}{times:10.2f}{run.bubble:8.1%}{kept:>24}"
     )
+if written(zero_bubble):
+    run = run_split(zero_bubble, uniform(4, 32))
+    kept, times = f"{run.peak_live[0]} of 32", alone / run.makespan
+    print(f"{'zero bubble':24}{run.makespan:10.1f}{times:10.2f}{run.bubble:8.1%}{kept:>24}")
 
 # %% [markdown]
 # | feature | speed | memory | where it ends |
