@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from grading.demo.examples import example
-from grading.isolation.plan import FULL
-from grading.isolation.probe import try_tier
-from grading.isolation.tiers import KERNEL, NONE, tier_named
-from grading.supervisor import Job, grade_job
-from grading.supervisor.result import ExerciseResult
-from grading.worker.protocol.steps import RunCode, ServeExercise
 from labkit.check.text import as_text
 from tests.exercises.harness import solution_of
-from tests.grading.shared_sandboxes import shared_sandbox
+from tests.grading.routed_answers import graded, routed_sandbox
 
 NAME = "18-pipeline-step"
 WRONG = ("scaled_twice", "tied_embedding_drifts", "waits_for_every_send")
@@ -41,20 +33,11 @@ pytestmark = [pytest.mark.lab("18"), pytest.mark.full("answers")]
 
 @pytest.fixture(scope="module")
 def server():
-    best = KERNEL if try_tier(KERNEL).works else NONE
-    return shared_sandbox(tier_named(os.environ.get("LABS_ISOLATION", best.name)), FULL)
-
-
-def graded(server, source: str, before: str = "") -> ExerciseResult:
-    """before: what the set-up cell ends with."""
-    set_up = solution_of("18-setup") + before
-    steps = (RunCode("18-setup", set_up), RunCode(NAME, source), ServeExercise(f"{NAME}-check", NAME))
-    job = Job("18_pipeline", "ada", "1", steps, (set_up, source), (), b"key")
-    return grade_job(server, job).exercises[NAME]
+    return routed_sandbox()
 
 
 def test_the_solution_passes(server) -> None:
-    result = graded(server, solution_of(NAME))
+    result = graded(server, NAME, solution_of(NAME))
     for verdict in (result.public, result.hidden):
         assert verdict.outcome == "passed", as_text(verdict)
 
@@ -62,7 +45,7 @@ def test_the_solution_passes(server) -> None:
 @pytest.mark.parametrize("name", WRONG)
 def test_what_fails_on_the_simulator_fails_here_with_the_same_hint(server, name: str) -> None:
     wrong = example("wrong", f"{NAME}/{name}")
-    verdict = graded(server, wrong.source).public
+    verdict = graded(server, NAME, wrong.source).public
     assert verdict.score == 0 and wrong.hint in (verdict.hint or ""), as_text(verdict)
 
 
@@ -70,6 +53,6 @@ def test_what_fails_on_the_simulator_fails_here_with_the_same_hint(server, name:
 def test_activations_that_are_kept_are_seen_from_outside(server) -> None:
     """GPipe where 1F1B is asked: its meters say that nothing is kept, and large hidden cases show it."""
     wrong = example("wrong", f"{NAME}/keeps_all_activations")
-    result = graded(server, wrong.source, LIES)
+    result = graded(server, NAME, wrong.source, LIES)
     assert result.public.outcome == "passed", as_text(result.public)
     assert (result.outcome, result.score) == ("suspected", 0.0), as_text(result.deciding)

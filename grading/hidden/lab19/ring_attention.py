@@ -1,4 +1,8 @@
-"""Lab 19: hidden cases of attention around a ring."""
+"""Lab 19: hidden cases of attention around a ring.
+
+What the forward pass holds is read from outside. What the backward pass holds is its own meter's word: a ring that is
+large enough to show it would send more than the router lets through.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +24,8 @@ def rings(rng: random.Random) -> tuple[Ring, ...]:
 
 
 def large_rings(rng: random.Random) -> tuple[Ring, ...]:
-    """4 MiB of keys and values on each of 8 ranks."""
-    return (Ring(8, length=64, n_heads=rng.randint(62, 66), d=128),)
+    """20 MiB of keys and values on each of 4 ranks, which do not send more than the router lets through."""
+    return (Ring(4, length=32, n_heads=rng.randint(295, 305), d=256, forward_only=True),)
 
 
 RING_ATTENTION = Hidden("19-ring-attention", rings, memory_cases=large_rings)

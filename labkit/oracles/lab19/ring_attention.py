@@ -28,7 +28,7 @@ ROOM_BYTES, GUARDS_BYTES = 2**18, 2**20
 def most_bytes(run: CaseRun[Ring]) -> int:
     """Keys and values travel n-1 hops in each pass, their gradients n: the last one brings them home."""
     n = run.case.n_ranks
-    return (3 * n - 2) * run.case.block_bytes
+    return (n - 1 if run.case.forward_only else 3 * n - 2) * run.case.block_bytes
 
 
 def most_held(run: CaseRun[Ring]) -> int:
@@ -36,7 +36,8 @@ def most_held(run: CaseRun[Ring]) -> int:
     and their parts; and a few tensors of scores."""
     case = run.case
     room = GUARDS_BYTES if case.block_bytes < GUARDED_BYTES else ROOM_BYTES
-    return round(7.5 * case.block_bytes) + 5 * 4 * case.n_heads * case.length**2 + room
+    blocks = 4.5 if case.forward_only else 7.5
+    return round(blocks * case.block_bytes) + 5 * 4 * case.n_heads * case.length**2 + room
 
 
 def in_words(run: Observation) -> str:

@@ -1,0 +1,65 @@
+"""Lab 19's exercises of several ranks graded in earnest: behind the router, their memory read from outside."""
+
+from __future__ import annotations
+
+import pytest
+
+from grading.demo.examples import example
+from labkit.check.text import as_text
+from tests.exercises.harness import solution_of
+from tests.grading.routed_answers import graded, routed_sandbox
+
+IDS = ("19-ring-attention", "19-moe-dispatch")
+WRONG = (
+    "19-ring-attention/does_not_rescale",
+    "19-ring-attention/gathers_keys",
+    "19-ring-attention/gradients_not_brought_home",
+    "19-ring-attention/sends_and_waits_first",
+    "19-moe-dispatch/order_not_undone",
+    "19-moe-dispatch/receives_what_it_sends",
+    "19-moe-dispatch/sends_the_numbers_of_experts",
+)
+BLIND = """
+import contextlib
+
+from labkit.meters import METERS
+
+
+@contextlib.contextmanager
+def blind(measured, held=None):
+    yield
+    measured["peak_bytes"] = 100.0
+
+
+METERS["memory"] = blind
+"""
+"""Whatever a rank is asked about its own memory, it has next to nothing."""
+pytestmark = [pytest.mark.lab("19"), pytest.mark.full("answers")]
+
+
+@pytest.fixture(scope="module")
+def server():
+    return routed_sandbox()
+
+
+@pytest.mark.parametrize("exercise_id", IDS)
+def test_the_solution_passes(server, exercise_id: str) -> None:
+    result = graded(server, exercise_id, solution_of(exercise_id))
+    for verdict in (result.public, result.hidden):
+        assert verdict.outcome == "passed", as_text(verdict)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_fails_on_the_simulator_fails_here_with_the_same_hint(server, name: str) -> None:
+    wrong = example("wrong", name)
+    verdict = graded(server, wrong.exercise, wrong.source).public
+    assert verdict.score == 0 and wrong.hint in (verdict.hint or ""), as_text(verdict)
+
+
+@pytest.mark.full("attacks")
+def test_keys_that_are_gathered_are_seen_from_outside(server) -> None:
+    """Its meters say that nothing is held, and large hidden cases show it."""
+    wrong = example("wrong", "19-ring-attention/gathers_keys")
+    result = graded(server, wrong.exercise, wrong.source, BLIND)
+    assert result.public.outcome == "passed", as_text(result.public)
+    assert (result.outcome, result.score) == ("suspected", 0.0), as_text(result.deciding)
