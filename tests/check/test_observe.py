@@ -235,7 +235,8 @@ def test_a_time_limit_stops_a_loop_in_python() -> None:
     start = time.perf_counter()
     seen = run(lambda x: [None for _ in iter(int, 1)], run=Run(wall_s=0.2))
     assert seen.trouble.kind == "wall"
-    assert time.perf_counter() - start < 5
+    # Without the limit it never ends.
+    assert time.perf_counter() - start < 60
 
 
 def test_a_time_limit_on_cpu_time() -> None:

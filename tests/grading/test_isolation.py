@@ -191,7 +191,7 @@ def test_a_fork_bomb_is_gone_when_the_job_is(server: Sandbox) -> None:
         server.kill_job()
     assert server.job_processes() == []
     # The promise is two seconds; a busy machine is given more.
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - began < 30
 
 
 def test_what_many_processes_take_together_is_capped(server: Sandbox) -> None:
