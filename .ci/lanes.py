@@ -55,11 +55,13 @@ ROOMS = {
     "answers": (
         "grading/hidden",
         "labkit/check",
+        "labkit/clock",
         "labkit/compare",
         "labkit/exercises",
         "labkit/measures",
         "labkit/observe",
         "labkit/oracles",
+        "labkit/pipeline",
         "labkit/spec",
         "labkit/troubles",
     ),
