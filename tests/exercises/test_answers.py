@@ -29,7 +29,11 @@ TAKE_THEIR_TIME = tuple(
 """Exercises whose check compiles kernels or graphs, starts processes from nothing or trains until memory runs out,
 which takes seconds each time.
 """
-TAKE_A_SECOND = (*TAKE_THEIR_TIME, "06-bf16-states", "06-muon", "16-fsdp", "16-zero1", "16-zero2")
+TAKE_A_SECOND = (
+    *TAKE_THEIR_TIME,
+    *("06-bf16-states", "06-muon", "16-fsdp", "16-zero1", "16-zero2"),
+    *("17-compose-bugs", "18-pipeline-step", "19-ring-attention"),
+)
 """Those, and exercises that play many steps on some ranks: of these `make check` tries the blank cell."""
 USE_UP_THEIR_TIME = ("the_lectures_loop", "the_lectures_loop_on_a_sorted_list", "sorts_again_each_turn")
 """Wrong answers that are stopped by the CPU limit, which takes seconds."""

@@ -16,6 +16,7 @@ def all_of(widget, kind: type) -> list:
     return found + [one for child in getattr(widget, "children", ()) for one in all_of(child, kind)]
 
 
+@pytest.mark.slow
 def test_a_click_plays_and_an_illegal_one_says_what_is_missing() -> None:
     widgets = pytest.importorskip("ipywidgets")
     game = figures.schedule_game(2, 2)
