@@ -1,5 +1,4 @@
-"""Lab 17's loss, embedding and finished gradients graded in earnest: ranks as processes behind the router, and the
-memory of a rank that holds all logits seen from outside."""
+"""Lab 17's layers graded in earnest: ranks as processes behind the router, their memory read from outside."""
 
 from __future__ import annotations
 
@@ -18,18 +17,21 @@ from labkit.check.text import as_text
 from tests.exercises.harness import solution_of
 from tests.grading.shared_sandboxes import shared_sandbox
 
-IDS = ("17-vocab-loss", "17-vocab-embedding", "17-mend", "17-compose-bugs", "17-rank-groups")
+IDS = ("17-tp-mlp", "17-tp-attention", "17-sequence-parallel")
 WRONG = (
-    "17-vocab-loss/gathers_the_logits",
-    "17-vocab-loss/subtracts_its_own_maximum",
-    "17-vocab-embedding/clamps_and_does_not_zero",
-    "17-mend/as_it_was_shown",
-    "17-compose-bugs/calls_every_difference_a_missing_sum",
+    "17-tp-mlp/bias_on_every_rank",
+    "17-tp-mlp/views_of_whole_weights",
+    "17-tp-attention/copies_drift_apart",
+    "17-sequence-parallel/one_seed_for_all",
+    "17-sequence-parallel/keeps_the_gathered_input",
 )
 LIES = """
 import contextlib
 
+import labkit.ranks.comm as communicator
+import labkit.stage as stages
 from labkit.meters import METERS
+from labkit.meters.memory import Held
 
 
 @contextlib.contextmanager
@@ -39,8 +41,14 @@ def blind(measured, held=None):
 
 
 METERS["memory"] = blind
+communicator.held_now = stages.held_now = lambda: Held(100, ())
 """
-"""A rank that is asked for its peak has next to nothing."""
+"""Whatever a rank is asked about its own memory, it has next to nothing."""
+KEEPS_MEMORY = (
+    "17-tp-mlp/views_of_whole_weights",
+    "17-tp-attention/views_of_whole_weights",
+    "17-sequence-parallel/gathers_again_and_keeps_it_too",
+)
 pytestmark = [pytest.mark.lab("17"), pytest.mark.full("answers")]
 
 
@@ -76,9 +84,11 @@ def test_what_fails_on_the_simulator_fails_here_with_the_same_hint(server, name:
     assert verdict.score == 0 and wrong.hint in (verdict.hint or ""), as_text(verdict)
 
 
-def test_a_one_hot_row_of_the_vocabulary_is_seen_from_outside(server) -> None:
-    """It sends nothing too much: only memory tells."""
-    wrong = example("wrong", "17-vocab-loss/a_one_hot_row_of_the_vocabulary")
+@pytest.mark.full("attacks")
+@pytest.mark.parametrize("name", KEEPS_MEMORY)
+def test_what_is_kept_is_seen_from_outside(server, name: str) -> None:
+    """Every meter of the process says that there is nothing: large hidden cases show it by what they take."""
+    wrong = example("wrong", name)
     result = graded(server, wrong.exercise, wrong.source, LIES)
-    assert result.hidden.score == 0 and result.hidden.outcome == "suspected", as_text(result.hidden)
-    assert "memory held from outside" in as_text(result.hidden)
+    assert result.public.outcome == "passed", as_text(result.public)
+    assert (result.outcome, result.score) == ("suspected", 0.0), as_text(result.deciding)

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from labkit.spec import Case
 
@@ -34,6 +35,12 @@ def shape_of(tensor: Tensor | None) -> list[int] | None:
     return None if tensor is None else list(tensor.shape)
 
 
+def warm_up() -> None:
+    """Take a backward pass of an element: PyTorch loads tens of MB at its first one, which are no rank's own."""
+    element = torch.ones(1, 2, requires_grad=True)
+    F.gelu(F.layer_norm(element, (2,))).backward(torch.ones(1, 2))
+
+
 def run_layer(
     build: Callable[[], nn.Module],
     names: Sequence[str],
@@ -46,6 +53,7 @@ def run_layer(
     micro_batches: (x, gradient of y). The ranks halt when the layer is built, and after each pass.
     """
     found: dict[str, Any] = {"y": [], "x": []}
+    warm_up()
     with stage.meter("memory"):
         layer = build()
         stage.mark(BUILT)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from labkit.exercises.lab17.layers import BACKWARD, BUILT, FORWARD, one_seed, shape_of, some
+from labkit.exercises.lab17.layers import BACKWARD, BUILT, FORWARD, one_seed, shape_of, some, warm_up
 from labkit.spec import Answer, Case, Exercise, Run
 
 NAMES = ("norm_weight", "norm_bias", "w_in", "b_in", "w_out", "b_out")
@@ -64,6 +64,7 @@ def drive_block(ans, case: Block, tree: dict, stage) -> dict[str, Any]:
     seed = tree["seed"]
     mine = slice(stage.rank * case.sequence // case.n_ranks, (stage.rank + 1) * case.sequence // case.n_ranks)
     drawn = [_drawn(ans.dropout_generators(one, stage.comm)) for one in (7, 7, 8)]
+    warm_up()
     with stage.meter("memory"):
         weights = [one.to(stage.device) for one in draw_weights(case, seed)]
         block = ans.SequenceParallelMLP(*weights, case.p, dropout_seed(seed), stage.comm)

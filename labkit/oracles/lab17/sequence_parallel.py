@@ -160,6 +160,13 @@ def most_held(run: CaseRun[Block]) -> int:
     return 4 * (2 * weights + hidden + PARTS_HELD * case.part_elements) + ROOM_BYTES
 
 
+def most_at_once(run: CaseRun[Block]) -> int:
+    """Whole weights and a copy, or a few tensors of the whole sequence, which come and go."""
+    case = run.case
+    weights = 4 * case.ffn * case.hidden
+    return most_held(run) + 4 * (weights + 8 * case.n_ranks * case.part_elements) + ROOM_BYTES
+
+
 def keeps_what_was_gathered(run: CaseRun[Block]) -> Any:
     """One collective fewer than there can be in the backward pass, the sums of parameters in one call."""
     if run.case.n_ranks == 1:
@@ -203,6 +210,7 @@ SEQUENCE_PARALLEL = Oracle(
             "output, and gather it again in the backward pass.",
             at=FORWARD,
         ),
+        Budget("peak_bytes", most_at_once, "Many tensors of the whole sequence are there at once."),
     ),
     errors={
         "'SequenceParallelMLP' object has no attribute": "Keep the parameters as nn.Parameter, under the names that "

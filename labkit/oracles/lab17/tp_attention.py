@@ -218,6 +218,15 @@ def held(run: CaseRun[Heads]) -> int:
     return 4 * n_heads * case.head_dim * case.hidden + ROOM_BYTES
 
 
+def most_at_once(run: CaseRun[Heads]) -> int:
+    """While the layer is built, whole weights, a copy of them, and parts; later parts, gradients and activations."""
+    case = run.case
+    batch, length = case.tokens
+    width = (case.n_heads + case.n_kv_heads) * case.head_dim
+    activations = batch * (length * (8 * case.hidden + 8 * width) + 6 * case.n_heads * length**2)
+    return held(run) + 4 * (4 * width * case.hidden + activations) + ROOM_BYTES
+
+
 def in_words(run: Observation) -> str:
     case = run.case
     words = f"{case.n_heads} query heads, {case.n_kv_heads} key and value heads of {case.head_dim} columns"
@@ -262,6 +271,7 @@ TP_ATTENTION = Oracle(
             "alive: clone it.",
             at=BUILT,
         ),
+        Budget("peak_bytes", most_at_once, "More is there at once than the whole weights twice."),
     ),
     errors={
         "'ParallelAttention' object has no attribute": "Keep the parts as nn.Parameter, under the names w_q, w_k, w_v "

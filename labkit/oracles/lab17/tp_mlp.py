@@ -183,6 +183,13 @@ def held(run: CaseRun[MLP]) -> int:
     return 4 * (-(-case.ffn // case.n_ranks) * (2 * case.hidden + 1) + case.hidden) + ROOM_BYTES
 
 
+def most_at_once(run: CaseRun[MLP]) -> int:
+    """While the layer is built, whole weights, a copy of them, and parts; later parts, gradients and activations."""
+    case = run.case
+    n_tokens = int(torch.Size(case.tokens).numel())
+    return held(run) + 4 * (4 * case.ffn * case.hidden + 8 * n_tokens * (case.hidden + case.ffn)) + ROOM_BYTES
+
+
 def in_words(run: Observation) -> str:
     case = run.case
     words = f"hidden={case.hidden}, ffn={case.ffn}, x of shape {(*case.tokens, case.hidden)}"
@@ -226,6 +233,7 @@ TP_MLP = Oracle(
             "alive: clone it.",
             at=BUILT,
         ),
+        Budget("peak_bytes", most_at_once, "More is there at once than the whole weights twice."),
     ),
     errors={
         "'ParallelMLP' object has no attribute": "Keep the parts as nn.Parameter, under the names w_in, "
