@@ -149,6 +149,7 @@ def checkpoint(function, *args):
 """
 
 
+@pytest.mark.slow
 def test_a_borrowed_checkpoint_is_refused() -> None:
     verdict = public_verdict("05-checkpoint", BORROWED)
     assert verdict.score == 0

@@ -7,7 +7,7 @@ from collections import OrderedDict
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labkit.tree import MAX_DEPTH, Opaque, clone, leaves, plain, same
@@ -161,6 +161,7 @@ def test_nan_is_the_same_as_nan() -> None:
     assert same([float("nan"), torch.tensor([float("nan")])], [float("nan"), torch.tensor([float("nan")])])
 
 
+@settings(max_examples=40)
 @given(st.recursive(st.one_of(st.none(), st.integers(), st.floats(), st.text()), st.lists))
 def test_plain_twice_is_plain_once(tree) -> None:
     once = plain(tree)

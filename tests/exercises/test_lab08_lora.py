@@ -40,6 +40,7 @@ def test_an_update_that_is_formed_stands_out_of_the_watched_budget() -> None:
     assert peak_bytes(formed) >= limit + 64 * MiB
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Using a non-tuple sequence")  # from a tensor in place of the dict
 @pytest.mark.parametrize(
     "exercise_id", ["08-lora-linear", pytest.param("08-inject", marks=pytest.mark.slow), "08-nf4", "08-frozen-nf4"]

@@ -95,6 +95,7 @@ def test_an_error_of_autograd_is_told_in_words_of_the_exercise(old: str, new: st
     assert old in source and told in str(public_verdict("09-hidden-syncs", source.replace(old, new)).rows)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Using a non-tuple sequence")
 @pytest.mark.parametrize("exercise_id", [*IDS[:2], pytest.param(IDS[2], marks=pytest.mark.slow)])
 def test_what_nobody_would_return_is_no_value_and_no_crash(exercise_id: str) -> None:

@@ -104,6 +104,7 @@ def test_a_step_has_sliders_for_weight_and_rate_or_is_one_figure(monkeypatch) ->
     assert isinstance(figures.step_player(), Figure)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weight", WEIGHTS)
 def test_the_arrow_ends_where_bfloat16_puts_the_weight(weight: float) -> None:
     for lr in RATES:

@@ -45,6 +45,7 @@ def test_as_many_sectors_are_lit_as_are_counted(stride: int, offset: int, size: 
     assert f"{found} sectors" in figure.alt
 
 
+@pytest.mark.slow
 def test_every_place_of_the_sliders_can_be_drawn() -> None:
     for stride in STRIDES:
         assert figures.warp_sectors(stride, OFFSETS[-1], SIZES[-1]).axes

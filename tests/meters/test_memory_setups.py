@@ -70,6 +70,7 @@ def test_the_peak_is_the_allocators(setup: Setup) -> None:
     assert wanted_bytes - SCALARS_BYTES - unseen_bytes <= profile.peak_bytes - before_bytes <= wanted_bytes
 
 
+@pytest.mark.slow
 @each_setup
 def test_categories_add_up_at_every_point(setup: Setup) -> None:
     profile = measure_step(setup.build, tokens, "fake", setup.step)

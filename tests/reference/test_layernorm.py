@@ -49,6 +49,7 @@ def test_a_mean_far_from_zero_does_not_cancel(device, shape) -> None:
     agree(layernorm, exact, [x + 3000, weight, bias], Type(torch.float32, 3e-4, 3e-4))
 
 
+@pytest.mark.slow
 def test_each_matrix_is_moved_once() -> None:
     x, weight, bias = (one.requires_grad_() for one in inputs("cpu", BFLOAT16, 40, 512))
     traffic = traffic_of(lambda: layernorm(x, weight, bias).backward(x.detach()))
