@@ -236,9 +236,14 @@ guesses.settle("gradient of x A B", gradients["x A B"].name)
 # Your class on four real ranks, processes that talk through gloo, with 32 tokens and matrices of 64 × 256:
 
 # %%
-cut_mlp = mlp_on_ranks(ParallelMLP, n_ranks=4)
-print(f"a rank keeps {cut_mlp.share:.1%} of the weights, calls {cut_mlp.collectives} all-reduces")
-print(f"and sends {cut_mlp.sent:,} B; x is {4 * 32 * 64:,} B; largest error {cut_mlp.error:.0e}")
+if written(ParallelMLP):
+    cut_mlp = mlp_on_ranks(ParallelMLP, n_ranks=4)
+    print(
+        f"a rank keeps {cut_mlp.share:.1%} of the weights, calls {cut_mlp.collectives} all-reduces"
+    )
+    print(
+        f"and sends {cut_mlp.sent:,} B; x is {4 * 32 * 64:,} B; largest error {cut_mlp.error:.0e}"
+    )
 
 # %% [markdown]
 # ## Cut attention by heads
@@ -1291,11 +1296,12 @@ check("17-mend", finish_gradients)
 # One rank of four, by your own classes:
 
 # %%
-print(
-    f"MLP: {cut_mlp.share:.1%} of the weights, {cut_mlp.collectives} all-reduces, {cut_mlp.sent:,} B sent"
-)
-for name, cost in costs.items():
-    print(f"{name:22} held {cost.held:>9,} B after the forward pass, {cost.sent:>9,} B sent")
+if written(ParallelMLP, SequenceParallelMLP):
+    print(
+        f"MLP: {cut_mlp.share:.1%} of the weights, {cut_mlp.collectives} all-reduces, {cut_mlp.sent:,} B"
+    )
+    for name, cost in costs.items():
+        print(f"{name:22} held {cost.held:>9,} B after the forward pass, {cost.sent:>9,} B sent")
 
 # %% [markdown]
 # | feature | speed | memory a rank | where it ends |

@@ -49,6 +49,7 @@ def test_the_labs_have_such_exercises() -> None:
     assert {"14-naive", "14-tree", "14-butterfly", "14-ring", "14-reduce-scatter", "14-hierarchical"} < set(RANKED)
     assert {"15-ddp", "15-no-sync", "15-amp-clip", "15-sync-bn"} < set(RANKED)
     assert {"16-zero1", "16-zero2", "16-fsdp-unit", "16-fsdp", "16-clip"} < set(RANKED)
+    assert {"17-tp-mlp", "17-tp-attention", "17-sequence-parallel"} < set(RANKED)
     assert "18-pipeline-step" in RANKED
     assert {"17-vocab-loss", "17-vocab-embedding", "17-mend"} < set(RANKED)
 
