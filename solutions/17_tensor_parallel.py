@@ -246,6 +246,12 @@ if written(ParallelMLP):
     )
 
 # %% [markdown]
+# **In practice:** `parallelize_module(mlp, mesh["tp"], {"w_in": ColwiseParallel(), "w_out": RowwiseParallel()})` of
+# `torch.distributed.tensor.parallel` cuts two `nn.Linear` like this. Its names speak of $A$ and $B$, as this section does:
+# `ColwiseParallel` cuts the rows of `nn.Linear.weight`. In `transformers` it is `from_pretrained(..., tp_plan="auto")`, started by
+# `torchrun`.
+
+# %% [markdown]
 # ## Cut attention by heads
 #
 # Attention has the same shape as the MLP: a matrix (for queries, keys and values), something that is not linear, and a matrix at the
