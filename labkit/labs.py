@@ -144,8 +144,11 @@ LABS = (
         210,
         needs=("13", "14"),
         instead=(
-            ("13", "`torch.logsumexp`, the number by which two parts of a softmax are put together"),
-            ("14", "`comm.send`, `comm.recv` and `comm.all_to_all` of `labkit.run_ranks`"),
+            (
+                "13",
+                "`torch.logsumexp`: it tells how much each of two parts counts when their softmax is put together",
+            ),
+            ("14", "`comm.isend`, `comm.irecv` and `comm.all_to_all_single` of `labkit.run_ranks`"),
         ),
     ),
     Lab("20", "All of it together", "end"),

@@ -1,14 +1,15 @@
 # %% [markdown]
 # # Lab 19: Long context and experts
 #
-# One million tokens of Llama-3-8B are 131 GB of keys and values: no GPU holds them, so the text is cut into 8 equal parts, one for
-# each rank. The parts are equal, and the work is not. A token attends to itself and to everything before it, so the last rank
-# computes 15 times as much as the first, and the machine waits for 47 % of the time. **How do you cut a triangle into 8 equal
-# pieces?**
+# The keys and values of one million tokens of Llama-3-8B are 131 GB. A GPU with 80 GB cannot hold them, so the text
+# is cut into 8 equal parts, one for each rank. The parts are equal, but the work is not. A token attends to itself
+# and to everything before it, so in attention the last rank computes 15 times as much as the first, and on average
+# the ranks are idle for 47 % of the time. **How do you cut a triangle into 8 equal pieces?**
 #
-# You will deal out a text so that all ranks have the same work, and send keys and values around a ring of ranks, so that each
-# query meets every key before it and no rank ever holds the whole text. Then you will send tokens to
-# experts on other ranks and back, and hand out the places there.
+# You will deal out a text so that all ranks have the same work. You will send keys and values around a ring of ranks,
+# so that each query meets every key before it, although no rank ever holds the whole text. The second half of the lab
+# is about a mixture of experts: you will send tokens to experts on other ranks and back, and decide which tokens are
+# dropped when too many choose the same expert.
 #
 # [[time]]
 #
@@ -38,7 +39,8 @@ guesses = Predictions("19")
 labkit.leave_out_blanks()  # a cell that needs an answer you have not written yet says so
 
 # %% [markdown]
-# Where the figures come from. Llama-3-8B has 32 layers with 8 heads of keys and values, each of 128 numbers in 16 bits:
+# Here is where these numbers come from. Llama-3-8B has 32 layers. Each has 8 heads of keys and values, with 128
+# numbers of 16 bits per token and head:
 
 # %%
 token_bytes = 32 * 2 * 8 * 128 * 2  # layers x (keys, values) x heads x numbers x bytes
@@ -51,17 +53,19 @@ pairs = [
 print(f"a token's keys and values   {token_bytes:,} bytes ({token_bytes / 2**10:.0f} KiB)")
 print(f"a million tokens            {n_tokens * token_bytes / 1e9:.0f} GB")
 print(f"last rank / first rank      {pairs[-1] / pairs[0]:.1f}")
-print(f"the machine waits for       {1 - sum(pairs) / (n_ranks * max(pairs)):.0%} of the time")
+print(f"idle time, mean of ranks    {1 - sum(pairs) / (n_ranks * max(pairs)):.0%}")
 
 # %% [markdown]
 # ## Cut a triangle into equal parts
 #
-# Cutting the *sequence* over ranks is called **context parallelism**. Everything in a transformer but attention works on each
-# token alone, so for a linear layer or a norm it does not matter which rank has which token. Attention with a causal mask is the
-# exception: the query at position $p$ (from 0) meets $p + 1$ keys. A rank's work is the sum of $p + 1$ over its positions, and all
-# ranks together have the lower triangle of an $s \times s$ square.
+# Splitting the *sequence* among ranks is called **context parallelism**. Everything in a transformer except attention
+# works on each token alone, so for a linear layer or a norm it does not matter which rank has which token. Attention
+# with a causal mask is the exception: the query at position $p$ (counted from 0) meets $p + 1$ keys. A rank's
+# **work** is the sum of $p + 1$ over its positions. For a text of $s$ tokens, all ranks together have the lower
+# triangle of an $s \times s$ square, diagonal included.
 #
-# Here is the triangle for 48 tokens in contiguous blocks. Each row is a query, in the colour of its rank:
+# Here is the triangle for 48 tokens on 4 ranks, in contiguous blocks. Each row is a query, in the colour of its rank.
+# The bars show each rank's work:
 
 # %%
 labkit.figures.causal_deal(
@@ -69,58 +73,65 @@ labkit.figures.causal_deal(
 )
 
 # %% [markdown]
-# **Predict:** 4 ranks in contiguous blocks, as in the picture. How many times as long as a machine with perfectly even work
-# does this one take?
+# **Predict:** 4 ranks have contiguous blocks, as in the picture, and attention is done when the last rank is done. By
+# what factor does it take longer than it would if the work were perfectly even?
 
 # %% nbgrader={"grade": false, "grade_id": "19-predict-contiguous", "locked": false, "schema_version": 3, "solution": false, "task": false}
-guesses.take("time of contiguous blocks over even ones", None)
+guesses.take("time with contiguous blocks / even work", None)
 
 # %%
 block_work = [sum(p + 1 for p in range(rank * 12, rank * 12 + 12)) for rank in range(4)]
 print("pairs by rank:", block_work)
-guesses.settle("time of contiguous blocks over even ones", max(block_work) / (sum(block_work) / 4))
+guesses.settle("time with contiguous blocks / even work", max(block_work) / (sum(block_work) / 4))
 
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# 1.74. All ranks wait for the last one. It has 510 of 1,176 pairs, and a quarter of them would be 294. With more ranks the
-# ratio grows towards 2: the last rank's rows are nearly full, and the average row is half full.
+# 1.73. All ranks wait for the last one. It has 510 of the 1,176 pairs of a query and a key, and an even share would
+# be a quarter, 294. With more ranks the factor grows towards 2: the last rank's rows are then nearly full, and the
+# average row is half full.
 #
 # </details>
 #
 # [[exercise 19-zigzag]]
 #
-# Think of the text as $2n$ chunks for $n$ ranks. An early chunk is cheap and a late one dear, so give each rank one of
-# each.
+# Think of the text as $2n$ chunks for $n$ ranks. An early chunk is cheap and a late one is expensive, so give each
+# rank one of each. Below, $s$ is `n_tokens`.
 #
-# - `zigzag(n_tokens, n_ranks)` returns for each rank a list of the positions that it gets. Every position belongs to exactly one
-#   rank. Where $2n$ divides the length, all ranks have exactly the same work. Elsewhere, in texts of $64\,n$ tokens or more, the
-#   most work of a rank is at most 1.05 times the least. No rank gets more than $2\lceil s/2n \rceil$ positions.
-# - `deal(tokens, n_ranks)` takes `tokens`, (texts, $s+1$): a text and one token more, so that each of the $s$ inputs has a label, the
-#   token behind it. It returns for each rank `(inputs, labels, positions)`, two tensors of (texts, length) and one of
-#   (length,), in the order of the rank's list. Ranks call collectives together, so `length` is the same for all; unused places at
-#   the end have the input 0, the label -100 (which `cross_entropy` ignores) and the position -1.
-# - `undo(parts, n_tokens)` takes for each rank `(values, positions)`, values being (texts, length, width) and positions as
-#   above, of *any* way to deal. It returns the values in the order of the text, (texts, $s$, width).
+# - `zigzag(n_tokens, n_ranks)` returns for each rank a list of its positions, in any order. Every position belongs to
+#   exactly one rank, and no rank gets more than $2\lceil s/2n \rceil$ positions. If $s$ is a multiple of $2n$, all
+#   ranks have exactly the same work. If it is not, and the text has at least $64\,n$ tokens, the largest work of a
+#   rank is at most 1.05 times the smallest.
+# - `deal(tokens, n_ranks)` takes `tokens`, (texts, $s+1$): the texts with one token more, so that each of the $s$
+#   inputs has a label, the token that follows it. It deals them as your `zigzag` says. For each rank it returns
+#   `(inputs, labels, positions)`, all int64: two tensors of shape (texts, length) and one of shape (length,), in the
+#   order of the rank's list. All ranks call the same collectives with the same shapes, so `length` is the same for
+#   all of them, and at most $2\lceil s/2n \rceil$. A rank with a shorter list has unused places at the end. There the
+#   input is 0, the label is -100 (which `cross_entropy` ignores) and the position is -1.
+# - `undo(parts, n_tokens)` takes for each rank `(values, positions)`: values of shape (texts, length, width), one for
+#   each place, and positions of shape (length,), with -1 at unused places, whose values mean nothing. It returns the
+#   values in the order of the text, (texts, $s$, width). It must work for *any* way to deal, not only for yours.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Chunk $c$ of $2n$ has work that grows evenly with $c$. Which two chunks have together as much as the first and the last?
+# The work of chunk $c$ grows linearly with $c$. Which pairs of chunks have as much work as the first and the last one
+# together?
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# Rank $r$ gets the chunks $r$ and $2n-1-r$. If $2n$ does not divide the length, let the sizes of chunks differ by at most one token.
-# Padding all of the missing tokens at the end of the text would take them from one rank, and there each is worth the most.
+# Rank $r$ gets the chunks $r$ and $2n-1-r$. If $2n$ does not divide the length, let the sizes of the chunks differ by
+# at most one token. If you round the size up for all of them instead, every missing token is missing at the end of
+# the text, where a token costs the most, and rank 0, which has the last chunk, has too little work.
 #
 # </details>
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# Chunk $c$ reaches from position `c * n_tokens // (2 * n_ranks)` to `(c + 1) * n_tokens // (2 * n_ranks)`. In `deal`, start with tensors
-# that hold nothing but padding, and fill the first `len(mine)` places. In `undo`, the places in use are those with
-# `positions >= 0`.
+# Chunk $c$ starts at position `c * n_tokens // (2 * n_ranks)` and ends before `(c + 1) * n_tokens // (2 * n_ranks)`.
+# In `deal`, start with tensors that hold nothing but padding, and fill the first `len(mine)` places, where `mine` is
+# the rank's list. In `undo`, the places in use are those with `positions >= 0`.
 #
 # </details>
 
@@ -172,7 +183,7 @@ def undo(parts: Sequence[tuple[Tensor, Tensor]], n_tokens: int) -> Tensor:
 check("19-zigzag", zigzag, deal, undo)
 
 # %% [markdown]
-# The same triangle, dealt by your function. What one chunk lacks, its partner has:
+# Here is the same triangle, dealt by your function. What a rank's early chunk lacks, its late chunk makes up for:
 
 # %%
 if written(zigzag):
@@ -187,12 +198,12 @@ if written(zigzag):
         print(f"{s:6}{n:8}{ratios[0]:24.1f}{ratios[1]:16.4f}")
 
 # %% [markdown]
-# One token more than $2n$ divides, and the work is no longer exactly even; it stays within a few percent. A training run avoids
-# even that: it pads its texts to a multiple of $2n$.
+# If the length is not a multiple of $2n$, the work is no longer exactly even, but it stays within a few percent.
+# Training runs avoid even this: they pad their texts to a multiple of $2n$.
 #
-# **In practice** Megatron-LM cuts a sequence in this way wherever `--context-parallel-size` is above 1; PyTorch does it in
-# `torch.distributed.tensor.experimental.context_parallel`, which shards the buffers that you name (inputs, labels and
-# positions) all alike.
+# **In practice** Megatron-LM cuts a sequence in this way whenever `--context-parallel-size` is above 1. PyTorch does
+# it in `torch.distributed.tensor.experimental.context_parallel`, which shards all the tensors that you name in the
+# same way: the inputs, the labels and the positions.
 
 # %% [markdown]
 # [[stop]]
@@ -200,8 +211,10 @@ if written(zigzag):
 # %% [markdown]
 # ## Attention around a ring
 #
-# Each rank has queries, keys and values of its own positions, and each query has to meet the keys of *all* ranks. Gathering them
-# would put the whole text on every rank again. In **ring attention** the queries stay, and blocks of keys and values travel:
+# Each rank has the queries, keys and values of its own positions, and each query has to meet the keys of *all* ranks.
+# If every rank gathered them, it would hold the whole text again. In **ring attention** the queries stay, and blocks
+# of keys and values travel. A **block** is what one rank started with, its keys and values together. The table shows
+# which block each of 4 ranks works on:
 #
 # | step | rank 0 | rank 1 | rank 2 | rank 3 |
 # |---|---|---|---|---|
@@ -210,22 +223,24 @@ if written(zigzag):
 # | 2 | block of rank 2 | block of rank 3 | block of rank 0 | block of rank 1 |
 # | 3 | block of rank 1 | block of rank 2 | block of rank 3 | block of rank 0 |
 #
-# Between two steps everybody sends the block to rank $r+1$ and receives the next one from rank $r-1$. After $n-1$ hops each rank has
-# met all of them, and never held more than two.
+# Between two steps every rank $r$ sends the block that it has to rank $r+1$ and receives the next one from rank
+# $r-1$; rank $n-1$ sends to rank 0. After $n-1$ such **hops** every rank has met all $n$ blocks, and it has never
+# held more than two.
 #
-# A rank cannot finish a softmax with one block: the sum of exponentials is not complete. That is the problem of lab 13's online
-# softmax, and it has the same solution. Of each block a rank works out the output $o_b$ over the keys of this block alone, and
-# the logarithm of the sum of their exponentials, $\ell_b$ (lse). Two blocks together have
+# A rank cannot finish a softmax with one block, because the sum of the exponentials is not complete. Lab 13's online
+# softmax solved the same problem, and the same idea solves it here. For each block $b$ a rank computes two things
+# over the keys of this block alone: the output $o_b$, and the logarithm of the sum of the exponentials of the scores,
+# $\ell_b = \log \sum e^{\text{score}}$ (**lse**, for log-sum-exp). Two blocks $a$ and $b$ together have
 #
 # $$\ell = \log(e^{\ell_a} + e^{\ell_b}), \qquad o = e^{\ell_a - \ell}\, o_a + e^{\ell_b - \ell}\, o_b.$$
 #
-# In the backward pass a share of attention is $e^{\text{score} - \ell}$ with the final $\ell$, so each block can be worked on alone
-# again. But a block's gradients have parts from the queries of all ranks. They travel *with* the block and collect a part on each
-# rank.
+# In the backward pass the attention weight of a key is $e^{\text{score} - \ell}$, with the final $\ell$. So again
+# each block can be computed separately. But the queries of *all* ranks contribute to the gradients of a block's keys
+# and values. So these gradients travel *with* the block, and each rank adds its contribution to them.
 
 # %% [markdown]
-# **Predict:** 8 ranks, and a block's keys and values together are 1 MB. How many MB does a rank send in the forward and the backward
-# pass together?
+# **Predict:** there are 8 ranks. The keys and values of a block are 1 MB together, and so are their gradients. How
+# many MB does a rank send in the forward and the backward pass together?
 
 # %% nbgrader={"grade": false, "grade_id": "19-predict-ring-bytes", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("sent in a ring of 8", None, unit="MB")
@@ -233,39 +248,46 @@ guesses.take("sent in a ring of 8", None, unit="MB")
 # %% [markdown]
 # [[exercise 19-ring-attention]]
 #
-# `positions` is (ranks, length): row `r` has the positions of rank `r`, in any order. `q`, `k`, `v`, `out` and the gradients are
-# (heads, length, d), `lse` is (heads, length). Of a block, two functions work out for you:
+# `positions` is (ranks, length): row `r` has the positions of rank `r` in the text, in any order. `q`, `k`, `v`,
+# `out` and the gradients are (heads, length, d), and `lse` is (heads, length). Two functions, which are given,
+# compute what concerns a single block:
 #
-# - `attend(q, k, v, q_positions, k_positions)` returns `(out, lse)` over these keys alone, behind the causal mask.
-# - `attend_backward(q, k, v, q_positions, k_positions, out, lse, d_out)` returns what this block adds to the gradient of `q`, and what
-#   these queries add to the gradients of its `k` and `v`. `out` and `lse` are those over *all* keys.
+# - `attend(q, k, v, q_positions, k_positions)` returns `(out, lse)` over these keys alone, with the causal mask
+#   applied. A query that sees none of these keys has the output 0 and the lse $-\infty$.
+# - `attend_backward(q, k, v, q_positions, k_positions, out, lse, d_out)` returns `(d_q, d_k, d_v)`: what these keys
+#   contribute to the gradient of `q`, and what these queries contribute to the gradients of `k` and `v`. Here `out`
+#   and `lse` are those over *all* keys of the text, and `d_out` is the gradient with respect to `out`.
 #
-# You write the ring:
+# You write the ring, with `comm.isend(tensor, to_rank)` and `comm.irecv(tensor, from_rank)` from lab 14:
 #
 # - `ring_forward(comm, q, k, v, positions)` returns `(out, lse)` of the rank's queries over all keys of the text.
-# - `ring_backward(comm, q, k, v, positions, out, lse, d_out)` returns the gradients of the rank's own `q`, `k` and `v`.
+# - `ring_backward(comm, q, k, v, positions, out, lse, d_out)` returns the gradients of the rank's own `q`, `k` and
+#   `v`.
 #
-# Send $n-1$ times in the forward pass. In the backward pass keys and values travel $n-1$ hops and their gradients $n$, and there
-# are never more than two blocks of each. There are at least two ranks.
+# In the forward pass keys and values travel $n-1$ hops. In the backward pass they travel $n-1$ hops again, and their
+# gradients travel $n$. A rank never holds more than two blocks of keys and values, and two of their gradients. There
+# are at least two ranks.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# `torch.stack([k, v])` is one message instead of two. After `step` hops, whose block does rank $r$ have? The table above tells.
+# `torch.stack([k, v])` makes one message of two. Whose block does rank $r$ have after `step` hops? Look at the table
+# above.
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# In each step start both transfers (`isend`, `irecv`), work on the block that you have, then wait for both. Begin with your own
-# block: every query sees at least itself there, so `lse` is finite from the first step on. `torch.logaddexp` adds two sums in
-# logarithms.
+# In each step start both transfers (`isend`, `irecv`), work on the block that you have, then wait for both. Begin
+# with your own block: there every query sees at least itself, so `lse` is finite from the first step on.
+# `torch.logaddexp` computes $\log(e^a + e^b)$.
 #
 # </details>
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# Backward: start with `grads = torch.zeros_like(block)`. In each of $n$ steps add the block's parts to `grads`, and pass `grads` on,
-# also after the last step: then the sums of your own keys come home. `block` is passed on in all steps but the last.
+# In the backward pass, start with `block = torch.stack([k, v])` and `grads = torch.zeros_like(block)`. In each of $n$
+# steps add what your queries contribute to `grads`, then pass `grads` on. Pass it on after the last step too, and the
+# gradients of your own keys and values come home. Pass `block` on in every step but the last.
 #
 # </details>
 
@@ -347,13 +369,14 @@ if written(ring_forward, ring_backward):
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# 22 MB: $n-1 = 7$ hops in the forward pass, and in the backward pass 7 for keys and values and 8 for their gradients. All of it is
-# sent to a neighbour while the rank works on another block. So it costs time only where a block takes longer to send than to
-# work on, and the work grows with the *square* of the block's length.
+# 22 MB: $n-1 = 7$ hops in the forward pass, and in the backward pass 7 for keys and values and 8 for their gradients.
+# Nearly all of it can travel while the ranks compute; only for the gradients' last hop is there no block left to work
+# on. So the transfer costs time only if a block takes longer to send than to work on. The bytes of a block grow with
+# its length, but the work grows with the *square* of its length, so for long blocks the transfer is hidden.
 #
 # </details>
 #
-# The same ring on real ranks, four processes that talk through gloo:
+# Here is the same ring on real ranks, four processes that communicate through gloo:
 
 # %%
 if written(ring_forward, ring_backward):
@@ -368,18 +391,28 @@ if written(ring_forward, ring_backward):
     )
 
 # %% [markdown]
-# **In practice** a rank does not wait before it works: it starts the transfer, works on the block that it has, and waits then. The
-# blocks that lie behind the mask as a whole are skipped. Megatron-LM's `--context-parallel-size` and PyTorch's
-# `context_parallel` do both, with FlashAttention for a block.
+# **In practice** a rank starts the transfer first, works on the block that it has meanwhile, and only then waits. It
+# also skips what the mask hides. With zigzag that is half of every block from another rank: either the block's late
+# chunk is hidden from all of the rank's queries, or the whole block is hidden from the queries of the rank's early
+# chunk. Megatron-LM does both, with FlashAttention for each block. So does PyTorch's `context_parallel`, but by
+# default it gathers the keys and values of all ranks; with `set_rotate_method("alltoall")` they travel around a ring.
+
+# %% [markdown]
+# [[stop]]
 
 # %% [markdown]
 # ## A mixture of experts
 #
-# A **mixture of experts** replaces one large MLP by many smaller ones, the experts. A router, one linear layer, gives each token a
-# score for each expert, and the token goes to the $k$ best. A token costs $k$ experts, and the model has the parameters of all.
+# A **mixture of experts** replaces one large MLP by many smaller ones, the **experts**. A **router**, one linear
+# layer, gives each token a score for each expert, and the token goes to the $k$ best. So a token costs the work of
+# only $k$ experts, while the model has the parameters of all of them.
 #
-# The experts lie on different ranks, and each works on what comes to it: the slowest is the one with the most tokens. If every
-# token chose at random, that would hardly matter. But tokens of a text have much in common, and a router soon has favourites:
+# The experts lie on different ranks, and each works on the tokens that come to it, so the expert with the most tokens
+# is the slowest. If every token chose at random, this would hardly matter. But the tokens of a text have much in
+# common, and then a router has favourites. Below, a random router chooses one of 8 experts for each of 4,096 random
+# tokens. On the left the tokens are independent. On the right the same random vector is added to all of them, a
+# direction that they share. The dashed line is at 1.25 times the mean, and the tokens above it are red (you will soon
+# need them):
 
 # %%
 even, skewed = expert_counts(shared=0.0), expert_counts(shared=1.0)
@@ -394,52 +427,65 @@ for name, counts in (("independent tokens", even), ("tokens with a shared direct
 # %% [markdown]
 # ## Send tokens to their experts and back
 #
-# First the way there. With $n$ ranks and the same number of experts on each, expert $e$ lies on rank `e // n_local`. Tokens lie
-# where their text lies. So each rank sorts its choices by expert and sends them off, works on what has come, and sends the
-# results back:
+# There are $n$ ranks with `n_local` experts each, so expert $e$ lies on rank `e // n_local`. But a token lies on the
+# rank that has its part of the text. A token's vector is one **row**, and it is sent once for each expert that the
+# token chose. Each rank sorts these rows by expert and sends them to the experts' ranks. It runs its own experts on
+# the rows that have come, and sends the results back. Here are two ranks with two experts each; the numbers are those
+# of the chosen experts:
 #
 # ```
-# rank 0's choices   0 3 1 3 2 0        (experts 0 and 1 are at home, 2 and 3 on rank 1)
+# rank 0's choices   0 3 1 3 2 0        (experts 0 and 1 are on rank 0, 2 and 3 on rank 1)
 # sorted             0 0 1 | 2 3 3      3 rows stay, 3 go to rank 1
-# rank 1 receives    2 3 3 | 2 2 3      of rank 0, then of rank 1: each sorted by expert
+# rank 1 receives    2 3 3 | 2 2 3      from rank 0, then from itself: each part sorted by expert
 # ```
 #
-# No two ranks send the same number of rows, so this is an all-to-all with *uneven* pieces, and before the rows their numbers have to
-# travel. What came is not sorted by expert: rows of expert 2 come from every sender.
+# In general the number of rows is different for each pair of ranks. So this is an all-to-all with *uneven* pieces,
+# and a rank has to know how many rows will come before they come. As a whole, what has come is not sorted by expert:
+# rows for expert 2 come from every sender.
 
 # %% [markdown]
 # [[exercise 19-moe-dispatch]]
 #
-# `moe_layer(comm, exchange, x, chosen, weights, run_expert, n_local)` returns for each token the weighted sum of what its experts
-# return, (tokens, width).
+# `moe_layer(comm, exchange, x, chosen, weights, run_expert, n_local)` returns for each of the rank's tokens the
+# weighted sum of what its $k$ experts return, (tokens, width).
 #
-# - `x` is (tokens, width), `chosen` (tokens, k) the numbers of experts over all ranks, `weights` (tokens, k). Ranks may have
-#   different numbers of tokens.
-# - `run_expert(e, rows)` runs the rank's own expert `e`, from 0 to `n_local - 1`. An expert may be given no rows.
-# - `exchange(rows, send, receive)` is an all-to-all that autograd knows, with lists of one number for each rank: the first `send[0]`
-#   rows go to rank 0, the next to rank 1, and so on; what comes are `receive[0]` rows of rank 0, then those of rank 1. In the
-#   backward pass the gradients go back the same way.
-# - `comm.all_to_all_single(output, input)` exchanges equal pieces, and needs no gradient: good for numbers of rows.
+# - `x` is (tokens, width). `chosen`, (tokens, k), holds each token's experts, which all differ, by their numbers over
+#   all ranks: from 0 to `comm.world_size * n_local - 1`. `weights`, (tokens, k), holds the weight of each choice.
+#   Ranks may have different numbers of tokens.
+# - `run_expert(e, rows)` runs the rank's own expert `e`, where `e` counts from 0 to `n_local - 1`, and returns a
+#   tensor like `rows`. There may be no rows at all for an expert.
+# - `exchange(rows, send, receive)` is an all-to-all with uneven pieces that autograd knows. `send` and `receive` are
+#   lists with one number for each rank. The first `send[0]` rows go to rank 0, the next `send[1]` to rank 1, and so
+#   on. It returns `receive[0]` rows from rank 0, then `receive[1]` from rank 1, and so on. In the backward pass it
+#   sends the gradients the opposite way.
+# - `comm.all_to_all_single(output, input)` exchanges equal pieces and has no gradient. Use it for the numbers of
+#   rows.
+#
+# The gradients must reach `x`, `weights` and the experts. An expert gets a row once for each choice of it, and no
+# others. Only these rows, their results, and one int64 from each rank for each expert travel between ranks. The
+# forward pass has no more than three exchanges: the numbers, the rows, the results.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Each rank needs to know how many rows will come for each of *its* experts from each rank. Everybody has one such number for
-# each expert.
+# For each of *its* experts, a rank needs to know how many rows will come from each rank. The senders know: each can
+# count how many of its choices are for each expert.
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# `order = chosen.flatten().argsort(stable=True)` sorts the choices by expert, and `order // k` are their tokens. `bincount` counts the
-# choices by expert: exchanged in equal pieces, row `r` of the result says what comes from rank `r`.
+# `order = chosen.flatten().argsort(stable=True)` sorts the choices by expert, and `order // k` are the tokens that
+# they belong to. `bincount` counts the choices of each expert. Exchange these counts in equal pieces: viewed as
+# (ranks, n_local), row `r` of the result says how many rows come from rank `r` for each of your experts.
 #
 # </details>
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# With `coming` of shape (ranks, n_local), `torch.arange(n_local).repeat(n).repeat_interleave(coming.flatten())` is the expert of each row
-# that came. Fill a tensor like the rows expert by expert, send it back with the two lists swapped, write it to the places
-# `order`, and only then weigh and add.
+# Let `coming` be these counts, (ranks, n_local), and `n` the number of ranks. Then
+# `torch.arange(n_local).repeat(n).repeat_interleave(coming.flatten())` is the expert of each row that has come. Make
+# a tensor of the same shape as these rows and fill in the results, one expert at a time. Send it back with the two
+# lists swapped, and write what comes back to the places `order` of a new tensor. Only then apply the weights and add.
 #
 # </details>
 
@@ -493,16 +539,19 @@ if written(moe_layer):
         )
 
 # %% [markdown]
-# Each rank has two of the eight experts. In the second row the rank with the favourite works on far more than its 256 rows, and
-# what it works on it has to receive and send back. The other ranks wait for it twice, forward and backward.
+# Each rank has two of the eight experts, $k$ is 1, and the bytes are those of a forward pass. (The tokens are not
+# those of the figure above, so the favourite is another expert.) In the second line rank 0 has the favourite. It
+# works on 546 rows and not on 256, and it has to receive most of them and send their results back. The other ranks
+# wait for it twice, in the forward and in the backward pass.
 #
 # ## Places at the experts
 #
-# The slowest rank is the one with the most tokens. So experts get a limited number of places.
+# The rank with the most tokens is the slowest. So many systems limit how many choices an expert takes: it has a fixed
+# number of **places**, and a choice that finds no place is **dropped**.
 
 # %% [markdown]
-# **Predict:** every expert gets places for 1.25 times the mean load, and what finds no place is dropped. What share of the tokens
-# with a shared direction is dropped, in percent?
+# **Predict:** look at the figure with the 4,096 tokens again. Every expert has places for 1.25 times the mean load.
+# What percentage of the tokens with a shared direction is dropped?
 
 # %% nbgrader={"grade": false, "grade_id": "19-predict-dropped", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("dropped at 1.25", None, unit="%")
@@ -510,31 +559,35 @@ guesses.take("dropped at 1.25", None, unit="%")
 # %% [markdown]
 # [[exercise 19-moe-capacity]]
 #
-# - `capacity(n_tokens, n_experts, k, factor)` returns how many **places** an expert has: `factor` times its load if all choices were
-#   spread evenly, rounded up to a whole number.
-# - `dispatch(logits, k, places)` takes the router's scores, (tokens, experts). It returns `experts`, (tokens, k), each token's
-#   choices with the best first, and `kept`, a bool tensor of the same shape: True where the choice has a place. Places are given
-#   to all first choices in the order of the tokens, then to all second choices, and so on.
-# - `balancing_loss(logits, k)` returns $E \sum_e f_e P_e$ over the $E$ experts: $f_e$ is the share of tokens that have expert $e$ among
-#   their $k$ choices (whether they find a place or not), $P_e$ the mean over all tokens of the softmax probability of $e$.
+# - `capacity(n_tokens, n_experts, k, factor)` returns how many places an expert has, as an int. Take the choices of
+#   all tokens, $k$ each, spread them evenly over the experts, multiply by `factor` and round up.
+# - `dispatch(logits, k, places)` takes the router's scores, (tokens, experts), and returns `(experts, kept)`.
+#   `experts`, (tokens, k), holds each token's choices: the experts with the highest scores, the best first. `kept` is
+#   a bool tensor of the same shape, True where the choice has a place. First all first choices get places, in the
+#   order of the tokens, then all second choices, and so on. An expert has `places` places for all of them together.
+# - `balancing_loss(logits, k)` returns $E \sum_e f_e P_e$ over the $E$ experts. $f_e$ is the share of tokens that
+#   have expert $e$ among their $k$ choices, whether they find a place or not. $P_e$ is the softmax probability of
+#   expert $e$, averaged over all tokens. The loss must have a gradient with respect to `logits`.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Who comes when? Put all choices into one queue. Each then has a number among those that want the same expert.
+# Who comes first? Put all choices into one queue. Each choice then has a number among those that want the same
+# expert.
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# `experts.t().flatten()` is the queue. With a 1 in the column of the chosen expert (`one_hot`), a cumulative sum over the queue counts
-# how many came before. The loss: counts have no gradient, so it reaches the router through $P$ alone.
+# `experts.t().flatten()` is the queue. Give each choice a row with a 1 in the column of its expert (`one_hot`). A
+# cumulative sum down the queue then counts how many have asked for each expert so far. For the loss: counts have no
+# gradient, so only $P$ passes a gradient to the router.
 #
 # </details>
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# `turn = one_hot.cumsum(0)` says which number each choice has at its expert; pick it with `gather`, compare it with `places`, and bring it
-# back to (tokens, k). Rounding up is `math.ceil`, or `-(-a // b)` for whole numbers.
+# `turn = one_hot.cumsum(0)` has the number of each choice at its expert, counted from 1, in that expert's column.
+# Pick it with `gather`, compare it with `places`, and bring the result back to (tokens, k). `math.ceil` rounds up.
 #
 # </details>
 
@@ -584,16 +637,19 @@ if written(capacity, dispatch, balancing_loss):
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# 27 %. The places are there, at experts whom nobody asks. A dropped token is not lost: it skips the experts, and only the residual
-# connection carries it on.
+# 27 %, although there are more places than tokens (8 × 640 = 5,120 for 4,096): the free ones are at experts that few
+# tokens choose. A dropped token is not lost. It skips the experts, and the residual connection alone carries it on.
 #
 # </details>
 #
-# The balancing loss is smallest ($k$, so 1 here) where all experts are chosen alike. It is added to the training loss with a small
-# weight, 0.01 or so.
+# If all experts are chosen equally often, every $f_e$ is $k/E$ and the balancing loss is $k$, here 1, because the
+# probabilities add up to 1. It is larger when the experts that are chosen often also have the high probabilities, and
+# a step along its gradient lowers exactly these probabilities. It is added to the training loss with a small weight,
+# such as 0.01.
 #
-# **In practice** the switch is `output_router_logits=True` of a Mixtral-like configuration, with its `router_aux_loss_coef`. Mixtral drops
-# no tokens and takes the imbalance in time instead; Switch Transformer and GShard have a capacity factor.
+# **In practice** you turn it on with `output_router_logits=True` in the configuration of a Mixtral-like model, and
+# `router_aux_loss_coef` is its weight. Mixtral drops no tokens and pays for imbalance with time instead. Switch
+# Transformer and GShard have a capacity factor.
 
 # %% [markdown]
 # ## What you measured
@@ -612,9 +668,9 @@ if written(capacity, dispatch, balancing_loss):
     print(f"places at 1.25            tokens dropped             {dropped:.0%}")
 
 # %% [markdown]
-# Attention over a ring is online softmax with a network in the middle. What hurts in both halves of this lab is not how many
-# bytes travel but that some rank has more to do than the others: the triangle could be dealt out evenly in advance, and the tokens
-# cannot, because the router decides only when they are there.
+# Attention over a ring is online softmax with a network in the middle. In both halves of this lab the problem is less
+# the bytes that travel than a rank with more work than the others. The triangle could be dealt out evenly in advance.
+# The tokens cannot, because only the router decides where they go, after they have arrived.
 #
 # And this is how well you guessed:
 
@@ -630,43 +686,50 @@ progress("19", globals())
 # %% tags=["figure"]
 labkit.feature_row(
     "19",
-    "zigzag instead of blocks, 8 ranks",
+    "attention in zigzag instead of blocks, 8 ranks",
     speed=lambda: (
         f"{15 / 8 / (max(sum(p + 1 for p in mine) for mine in zigzag(4096, 8)) * 8 / (4096 * 4097 / 2)):.2f} x as fast"
     ),
-    memory=lambda: f"1/{len(zigzag(4096, 8))} of the tokens on each rank",
+    memory=lambda: f"the same, 1/{len(zigzag(4096, 8))} of the tokens on each rank",
 )
 
 # %% [markdown]
 # ## Open question
 #
-# 3 points. A person reads your answer, so no check responds at once, and `progress` does not count it. A few sentences; numbers
+# A person reads your answer, so no check responds at once, and `progress` does not count it. A few sentences; numbers
 # count more than words.
 #
-# (3 points, read by a person) 8 ranks train on texts of 131,072 tokens with ring attention: 8 heads of keys and values of 128 numbers in
-# bfloat16, 32 heads of queries. A rank computes 400 TFLOP/s and sends 50 GB/s to its neighbour. In one layer's forward pass, how long
-# does a rank work on one block, and how long does a block travel? From which length of the text on would the transfer no longer be
-# hidden?
+# (3 points, read by a person) 8 ranks train with ring attention on texts of 131,072 tokens. There are 8 heads of keys
+# and values and 32 heads of queries, with 128 numbers per token and head, in bfloat16. A rank computes 400 TFLOP/s
+# and sends 50 GB/s to its neighbour. In the forward pass of one layer, how long does a rank work on one block, and
+# how long does a block travel? (Say whether you count work that the mask hides.) Below which length of the text would
+# the transfer no longer be hidden?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "19-open-hidden-transfer", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
-# A rank has L = 16,384 tokens. A block of keys and values: 16,384 x 2 x 8 x 128 x 2 bytes = 67 MB, 1.34 ms at 50 GB/s. Work: two
-# products of L x L x 128 for each of 32 heads, 4 x 32 x 128 x L^2 FLOPs = 4.4 TFLOP, 11 ms; with zigzag half of it lies behind the
-# mask: 5.5 ms. So the transfer is hidden four times over.
-# Work falls with L^2, the transfer with L: they meet where 5.5 / 1.34 = 4.1 is 1, at L = 4,000 tokens on a rank, a text of 32,000. (With
-# the whole square 2,000 and 16,000.) Shorter texts are cut by other means.
+# A rank has L = 16,384 tokens. A block of keys and values: 16,384 x 2 x 8 x 128 x 2 bytes = 67 MB, 1.34 ms at 50
+# GB/s. Work: two products of L x L x 128 for each of 32 heads, 4 x 32 x 128 x L^2 FLOPs = 4.4 TFLOP, 11 ms. With
+# zigzag the mask hides half of it: 5.5 ms. So the transfer takes a quarter of the time of the work, and is hidden.
+# The work falls with L^2 and the transfer with L, so their ratio, 5.5 / 1.34 = 4.1, falls with L. It is 1 at L =
+# 16,384 / 4.1 = 4,000 tokens on a rank, a text of 32,000. (With the whole square: 2,000 and 16,000.) Shorter texts
+# are cut by other means.
 #
-# Marks: 1 for the transfer (67 MB, 1.3 ms). 1 for the work (11 or 5.5 ms, which of the two must be said). 1 for the length, by the ratio.
+# Marks: 1 for the transfer (67 MB, 1.3 ms). 1 for the work (11 or 5.5 ms; the answer must say which). 1 for the
+# length, from the ratio.
 # ### END SOLUTION
 
 # %% [markdown]
 # ## Where to read on
 #
-# - Hao Liu, Matei Zaharia and Pieter Abbeel, *Ring Attention with Blockwise Transformers for Near-Infinite Context* (ICLR 2024).
-# - William Brandon and others, *Striped Attention: Faster Ring Attention for Causal Transformers* (2023): round robin in place of zigzag.
-# - William Fedus, Barret Zoph and Noam Shazeer, *Switch Transformers* (JMLR 2022): capacity, dropped tokens, the balancing loss.
+# - Hao Liu, Matei Zaharia and Pieter Abbeel, *Ring Attention with Blockwise Transformers for Near-Infinite Context*
+#   (ICLR 2024).
+# - William Brandon and others, *Striped Attention: Faster Ring Attention for Causal Transformers* (2023): round robin
+#   instead of zigzag.
+# - William Fedus, Barret Zoph and Noam Shazeer, *Switch Transformers* (JMLR 2022): capacity, dropped tokens, the
+#   balancing loss.
 # - Dmitry Lepikhin and others, *GShard* (ICLR 2021): first choices before second ones.
-# - Aaron Grattafiori and others, *The Llama 3 Herd of Models* (2024), section 3.3.2: context parallelism with $2n$ chunks.
+# - Aaron Grattafiori and others, *The Llama 3 Herd of Models* (2024), section 3.3.2: context parallelism with $2n$
+#   chunks.
 #
-# **Sources.** The texts above. Sizes of Llama-3-8B: its published configuration. Megatron-LM's and PyTorch's documentation of context
-# parallelism.
+# **Sources.** The texts above. Sizes of Llama-3-8B: its published configuration. Megatron-LM's and PyTorch's
+# documentation of context parallelism.

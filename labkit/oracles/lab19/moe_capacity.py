@@ -204,25 +204,29 @@ MOE_CAPACITY = Oracle(
         ),
         Hint(
             kept_is("token by token"),
-            "Tokens were served one after the other, with all their choices. All *first* choices have precedence over "
-            "all second ones.",
+            "Tokens were served one after the other, with all their choices. But all *first* choices come before all "
+            "second ones.",
         ),
         Hint(
             kept_is("best first"),
-            "The choices with the highest probability were kept. Here places go in the order of the tokens: first "
-            "come, first served, choice by choice.",
+            "The choices with the highest probability were kept. Here places go first come, first served: all first "
+            "choices in the order of the tokens, then all second ones.",
         ),
         Hint(
             kept_is("each choice has its own"),
-            "First and second choices were counted apart, so that an expert has its places once for each. It has them "
-            "once for all.",
+            "First and second choices were counted apart, as if an expert had its places once for first choices and "
+            "again for second ones. It has them once, for all choices together.",
         ),
         Hint(
             kept_is("whole tokens"),
             "A token that found no place at one expert lost its others, too. Only the choice without a place is "
             "dropped.",
         ),
-        Hint(kept_is("one place more"), "Each expert keeps one choice too many: the first one has the number 0."),
+        Hint(
+            kept_is("one place more"),
+            "Each expert keeps one choice too many. Counted from 1, as by cumsum, number `places` is the last to be "
+            "kept.",
+        ),
         Hint(
             kept_is("last ones"),
             "The last choices were kept, and the first ones dropped: it is first come, first served.",
@@ -236,12 +240,12 @@ MOE_CAPACITY = Oracle(
         ),
         Hint(
             loss_is(lambda run: (shares(run)[0] * shares(run)[1]).sum()),
-            "The factor n_experts is missing.",
+            "The factor n_experts is missing: the sum over the experts is multiplied by their number.",
         ),
         Hint(
             loss_is(lambda run: run.case.n_experts * (shares(run)[0] * shares(run)[1]).sum() / run.case.k),
-            "The shares were divided by k: here f of an expert is the share of *tokens* that chose it, and all f "
-            "together are k.",
+            "The shares were divided by k. Here f of an expert is the share of *tokens* that chose it, so all f "
+            "together are k, not 1.",
         ),
         Hint(
             loss_is(first_choices),
@@ -254,7 +258,7 @@ MOE_CAPACITY = Oracle(
         ),
         Hint(
             loss_is(lambda run: run.case.n_experts * (shares(run)[0] * run.tree["logits"].double().mean(0)).sum()),
-            "The logits themselves were averaged. Make probabilities of them first, with a softmax over the experts.",
+            "The logits themselves were averaged. Turn them into probabilities first, with a softmax over the experts.",
         ),
         Hint(
             loss_is(
@@ -264,7 +268,7 @@ MOE_CAPACITY = Oracle(
         ),
         Hint(
             no_gradient,
-            "The loss is right and has no gradient: it cannot change the router. The shares f are counts and have "
+            "The loss is right, but has no gradient: it cannot change the router. The shares f are counts and have "
             "none, but the probabilities P must keep theirs.",
         ),
     ),

@@ -181,33 +181,36 @@ MOE_DISPATCH = Oracle(
     judge=(inputs_untouched,),
     axis="other numbers of tokens, experts and choices; ranks to which no token comes",
     errors={
-        "which receives it into": "What rank a sends to rank b is what rank b has to receive from rank a. It has to be "
-        "told how many rows will come from each of the others, before they come.",
-        "split_sizes": "A rank sends one row for each choice, so in general another number to each rank. Count them.",
-        "list index out of range": "run_expert counts the rank's own experts from 0: on its rank, expert e has the "
-        "number e - rank * n_local.",
+        "which receives it into": "What rank a sends to rank b is what rank b has to receive from rank a. Every rank "
+        "has to learn how many rows will come from each of the others before they come.",
+        "split_sizes": "A rank sends one row for each choice, so in general a different number to each rank. Count "
+        "them.",
+        "list index out of range": "If this came from run_expert: it counts the rank's own experts from 0, so on its "
+        "rank expert e has the number e - rank * n_local.",
     },
     budgets=(
         Budget(
             "bytes_sent",
             most_bytes,
-            "Too many bytes. A row goes to the rank of its expert and comes back; in advance one number for each "
-            "expert says how many will come. Everything else stays at home.",
+            "Too many bytes. A row goes to the rank of its expert, and its result comes back. Before that, one number "
+            "for each expert says how many rows will come. Everything else stays where it is.",
         ),
         Budget(
-            "collectives", 5, "Too many calls: the counts, the rows on their way there, the rows on their way back."
+            "collectives",
+            5,
+            "Too many calls. Three are enough in the forward pass: the counts, the rows, and their results.",
         ),
     ),
     diagnose=(
         Hint(
             whole_batches,
             "The experts were given rows of tokens that did not choose them. A row goes to an expert once for each "
-            "choice, and to nobody else.",
+            "choice of this expert, and to no other expert.",
         ),
         Hint(
             outs_are(order_not_restored),
-            "The rows came back in the order of the experts, and were taken for rows of the tokens: undo the order in "
-            "which they were sorted, out[order] = rows.",
+            "The rows came back in the order of the experts, but were used as if they were in the order of the tokens: "
+            "undo the order in which they were sorted, out[order] = rows.",
         ),
         Hint(
             outs_are(ordered_twice),
@@ -238,17 +241,17 @@ MOE_DISPATCH = Oracle(
         ),
         Hint(
             is_missing("d_x"),
-            "The outputs are right, and the tokens have no gradient. comm.all_to_all_single and in-place work on "
-            "copies are unknown to autograd: send the rows with exchange.",
+            "The outputs are right, but the tokens have no gradient. Autograd does not see comm.all_to_all_single, nor "
+            "anything behind detach() or no_grad(): send the rows and the results with exchange.",
         ),
         Hint(
             is_missing("d_weights"),
-            "The outputs are right, and the weights have no gradient: the router would never learn.",
+            "The outputs are right, but the weights have no gradient: the router would never learn.",
         ),
         Hint(
             matrices_scaled,
-            "The gradients of the experts are a multiple of the right ones: nothing is left to be added or averaged "
-            "over ranks. The rows that came brought their gradients along.",
+            "The gradients of the experts are a multiple of the right ones. An expert gets the gradients of all its "
+            "rows, from whichever rank they came, so there is nothing to add or average over ranks.",
         ),
     ),
 )

@@ -42,7 +42,7 @@ def most_held(run: CaseRun[Ring]) -> int:
 
 def in_words(run: Observation) -> str:
     case = run.case
-    dealt = "dealt by chance" if case.by_chance else "dealt in zigzag"
+    dealt = "dealt at random" if case.by_chance else "dealt in zigzag"
     shape = (case.n_heads, case.length, case.d)
     return (
         f"{case.n_ranks} ranks, {case.n_ranks * case.length} tokens {dealt}; q, k and v of shape {shape} on each rank"
@@ -66,7 +66,7 @@ RING_ATTENTION = Oracle(
     errors={
         "changed the tensor that it was sending": "isend returns at once, while the tensor is still being read: call "
         "wait() on what it returned before you write into the tensor. Receive into a tensor of its own.",
-        "deadlock": "Everybody waits for everybody. Start both transfers (isend, irecv), and wait for both afterwards.",
+        "deadlock": "All ranks wait for each other. Start both transfers (isend, irecv) first, then wait for both.",
     },
     budgets=(
         Budget(
@@ -79,7 +79,7 @@ RING_ATTENTION = Oracle(
             "peak_bytes",
             most_held,
             "Too much is held: keys and values or their gradients of many ranks. A rank needs the block that it works "
-            "on and the one that is coming; the one before it can go.",
+            "on and the one that is coming. Do not keep the earlier ones.",
         ),
     ),
     diagnose=(
@@ -89,12 +89,12 @@ RING_ATTENTION = Oracle(
         ),
         Hint(
             forward_is(without_the_last),
-            "One block is missing: n blocks are worked on, and between them are n-1 hops.",
+            "One block is missing. Each rank works on n blocks, with n-1 hops between them.",
         ),
         Hint(
             forward_is(keys_in_own_places),
             "The mask is wrong from the second block on: the keys that have come are those of another rank, and stand "
-            "at its positions, positions[source].",
+            "at that rank's positions, positions[source].",
         ),
         Hint(
             forward_is(lambda run, rank: keys_in_own_places(run, rank, direction=1)),
@@ -114,17 +114,17 @@ RING_ATTENTION = Oracle(
         Hint(
             forward_is(lambda run, rank: accumulated(run, rank, "not rescaled")),
             "What was there before was not rescaled. When a block comes, the sum of exponentials grows, so the output "
-            "so far loses weight: multiply it by exp(old lse - new lse).",
+            "so far counts less: multiply it by exp(old lse - new lse).",
         ),
         Hint(
             forward_is(lambda run, rank: joined(run, rank, "sum")),
-            "The output is right and lse is not: logarithms do not add up. lse is the logarithm of the sum of "
-            "exponentials: torch.logaddexp.",
+            "The output is right, but lse is not: logarithms do not add up. lse is the logarithm of the sum of all "
+            "exponentials: use torch.logaddexp.",
         ),
         Hint(
             forward_is(lambda run, rank: joined(run, rank, "max")),
-            "The output is right and lse is not: it is the largest of the blocks' and not the logarithm of their sum: "
-            "torch.logaddexp.",
+            "The output is right, but lse is not: it is the largest of the blocks' lse, not the logarithm of the sum "
+            "of all exponentials. Use torch.logaddexp.",
         ),
         Hint(
             no_number,
@@ -133,23 +133,23 @@ RING_ATTENTION = Oracle(
         ),
         Hint(
             backward_is(away_from_home),
-            "The gradients of k and v are right, and on the wrong rank. They belong to the keys that they have "
-            "travelled with: after the last block one more hop brings them home.",
+            "The gradients of k and v are right, but on the wrong rank. They belong to the keys that they have "
+            "travelled with: one more hop after the last block brings them home.",
         ),
         Hint(
             backward_is(own_queries_only),
             "The gradients of k and v come from the rank's own queries alone. Queries of all ranks have seen these "
-            "keys: their gradients have to travel with them and collect a part on each rank.",
+            "keys, so the gradients have to travel with the keys, and each rank adds its contribution.",
         ),
         Hint(
             backward_is(hops_short),
-            "The gradients of k and v are those of other ranks' keys added together. What a rank works out for the "
-            "block that it has goes with this block, and not into a sum of the rank's own.",
+            "The gradients of k and v are a sum over the keys of different ranks. What a rank computes for the block "
+            "that it has must travel with this block, and not into a sum of the rank's own.",
         ),
         Hint(
             backward_is(counted_from_own_lse),
-            "The gradients were worked out from a block's own lse or output. A share of attention is "
-            "exp(score - lse) with the lse over all keys: hand attend_backward those that ring_forward returned.",
+            "The gradients were computed from a block's own lse or output. An attention weight is exp(score - lse) "
+            "with the lse over all keys: give attend_backward the out and lse that ring_forward returned.",
         ),
     ),
 )

@@ -32,8 +32,8 @@ from labkit.oracles.lab19.zigzag_properties import every_position_once, parts_fi
 from labkit.spec import Hint, Observation, Oracle
 
 NOT_THE_NEXT = (
-    "The labels were shifted after dealing: the input in the next place is not the next token of the text, where two "
-    "chunks meet. Make labels from the whole text, tokens[:, 1:], and deal them."
+    "The labels were shifted after dealing. Where two chunks meet, the input in the next place is not the next token "
+    "of the text. Make the labels from the whole text, tokens[:, 1:], and deal them."
 )
 
 
@@ -51,34 +51,34 @@ ZIGZAG = Oracle(
     errors={
         "stack expects each tensor to be equal size": "The ranks have different numbers of tokens where 2n does not "
         "divide the length: pad the shorter parts.",
-        "is out of bounds": "An index lies outside of the text. Where 2n does not divide its length, chunks are not "
-        "all of one size.",
+        "is out of bounds": "An index lies outside of the text. Where 2n does not divide its length, the chunks cannot "
+        "all have the same size.",
     },
     diagnose=(
         Hint(
             any_of(is_order(contiguous), is_order(contiguous_padded)),
-            "These are contiguous blocks: the first rank has little work and the last one the most. Cut the text into "
-            "2n chunks, and give each rank an early one and a late one.",
+            "These are contiguous blocks: the first rank has the least work and the last one the most. Cut the text "
+            "into 2n chunks, and give each rank an early one and a late one.",
         ),
         Hint(
             is_order(round_robin),
-            "Round robin is nearly even, but rank n-1 always has a later token than rank 0: the difference is one pair "
-            "for each token. With chunk r and chunk 2n-1-r it cancels.",
+            "Round robin is nearly even, but in every round rank r gets a later token than rank r-1, so it sees one "
+            "pair more for each of its tokens. With chunks r and 2n-1-r such differences cancel.",
         ),
         Hint(
             is_order(chunks_round_robin),
-            "Rank r has chunks r and n+r, so both of its chunks are later than those of rank r-1. Go back on the way: "
-            "the second chunk of rank r is 2n-1-r.",
+            "Rank r has chunks r and n+r, so both of its chunks are later than those of rank r-1. Deal the second half "
+            "in reverse: the second chunk of rank r is 2n-1-r.",
         ),
         Hint(
             is_order(padded_at_the_end),
-            "Chunks of the same size, rounded up, leave all the missing tokens to the end of the text, where each is "
-            "worth the most: rank 0 has much less work. Make chunks whose sizes differ by at most one.",
+            "Chunks of the same size, rounded up, leave all the missing tokens to the end of the text, where a token "
+            "costs the most, so rank 0 has much less work. Make chunks whose sizes differ by at most one.",
         ),
         Hint(
             is_order(longer_at_the_end),
-            "The last chunk takes all tokens that are left over, and rank 0 with it. Make chunks whose sizes differ by "
-            "at most one.",
+            "The last chunk takes all tokens that are left over, so rank 0, which has it, has too much work. Make "
+            "chunks whose sizes differ by at most one.",
         ),
         Hint(
             is_order(rest_is_lost),
@@ -86,11 +86,11 @@ ZIGZAG = Oracle(
         ),
         Hint(
             is_order(beyond_the_end),
-            "There are positions behind the end of the text. zigzag lists tokens that exist, and no padding.",
+            "There are positions past the end of the text. zigzag lists only tokens that exist, and no padding.",
         ),
         Hint(
             labels_are(not_dealt),
-            "The inputs were dealt and the labels were not: they still stand in the order of the text. Each label goes "
+            "The inputs were dealt, but the labels were not: they are still in the order of the text. Each label goes "
             "with its input, to the same rank and place.",
         ),
         Hint(labels_are(lambda run, rank: shifted_after_dealing(run, rank, NO_LABEL)), NOT_THE_NEXT),
@@ -106,7 +106,7 @@ ZIGZAG = Oracle(
         ),
         Hint(
             with_padding("labels"),
-            "Unused places have a label that counts, so the loss learns from padding. Their label is -100.",
+            "Unused places have a label that counts, so the model learns from padding. Their label must be -100.",
         ),
         Hint(
             local_positions,
@@ -115,13 +115,13 @@ ZIGZAG = Oracle(
         ),
         Hint(
             with_padding("positions"),
-            "Unused places have a position of the text, or one behind its end. Their position is -1, which tells them "
-            "from tokens.",
+            "Unused places have a position of the text, or one past its end. Their position is -1, which tells "
+            "them from tokens.",
         ),
-        Hint(with_padding("inputs"), "Unused places hold a token. Their input is 0."),
+        Hint(with_padding("inputs"), "Unused places have an input other than 0. It must be 0."),
         Hint(
             undone_as(padding_written_last),
-            "Only the last position is wrong: unused places have position -1, and -1 as an index is the last place. "
+            "Only the last position is wrong: unused places have position -1, and as an index -1 means the last place. "
             "Leave unused places out before you put values back.",
         ),
         Hint(
