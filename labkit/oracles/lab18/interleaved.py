@@ -206,8 +206,8 @@ INTERLEAVED = Oracle(
         ),
         Hint(
             is_cut_short,
-            "The last backward passes are missing: after the last forward pass, a rank still has to go back through "
-            "what it warmed up with.",
+            "The last backward passes are missing: after the last forward pass, a rank still has as many "
+            "backward passes to run as its warm-up had forward passes.",
         ),
         Hint(
             with_chunks(first_chunk_goes_back_first),
@@ -226,8 +226,8 @@ INTERLEAVED = Oracle(
         ),
         Hint(
             warm_up(lambda case, rank: case.n_passes),
-            "Every rank runs all its forward passes first, as in GPipe, and keeps them all alive. Start going back "
-            "after the warm-up.",
+            "Every rank runs all its forward passes first, as in GPipe, and keeps the activations of them all. Start "
+            "the backward passes after the warm-up.",
         ),
         Hint(
             warm_up(lambda case, rank: case.n_ranks - rank),
@@ -254,13 +254,13 @@ INTERLEAVED = Oracle(
         ),
         Hint(
             warm_up(lambda case, rank: 2 * (case.n_ranks - rank - 1) + (case.n_chunks - 1) * case.n_ranks + 2),
-            "The warm-up is one forward pass too long: 2 (p - r - 1) + (v - 1) p of them, and then pairs of one "
-            "forward and one backward pass.",
+            "The warm-up is one forward pass too long: it should have 2 (p - r - 1) + (v - 1) p of them. Then come "
+            "pairs of one forward and one backward pass.",
         ),
         Hint(
             warm_up(lambda case, rank: 2 * (case.n_ranks - rank - 1) + (case.n_chunks - 1) * case.n_ranks),
-            "The warm-up is one forward pass too short: 2 (p - r - 1) + (v - 1) p of them, and then pairs of one "
-            "forward and one backward pass, the forward pass first.",
+            "The warm-up is one forward pass too short: it should have 2 (p - r - 1) + (v - 1) p of them. Then come "
+            "pairs of one forward and one backward pass, the forward pass first.",
         ),
     ),
 )

@@ -145,7 +145,7 @@ NAIVE_IDLE = Oracle(
         ),
         Hint(
             shares_are(of_stages(forward_only)),
-            "This is the forward pass alone. The backward pass comes back through all stages, one after the other, and "
+            "This is the forward pass alone. The backward pass comes back through all stages, one after the other, "
             "with a message over each link.",
         ),
         Hint(
@@ -169,8 +169,8 @@ NAIVE_IDLE = Oracle(
         ),
         Hint(
             shares_are(lambda case: [1 - 1 / len(case.forward_ms)] * len(case.forward_ms)),
-            "(p-1)/p is the share of equal stages without transfers. Here the stages differ: divide what a stage "
-            "is not busy with by the time of the whole step.",
+            "(p-1)/p is the share of equal stages without transfers. Here the stages differ: divide the time for "
+            "which a stage is not busy by the time of the whole step.",
         ),
         Hint(
             shares_are(of_right=lambda share: 1 - share),
@@ -186,7 +186,8 @@ NAIVE_IDLE = Oracle(
         ),
         Hint(
             shares_are(of_stages(before_it_ends)),
-            "A stage waits until the step ends, also after its own last message: the next step begins for all at once.",
+            "A stage waits until the step ends, so the time after its own last message is idle too: the next step "
+            "begins for all stages at once.",
         ),
         Hint(
             speedup_is(lambda run: 1 / run.expected["speedup"]),
@@ -208,7 +209,7 @@ NAIVE_IDLE = Oracle(
                 lambda run: sum(run.case.forward_ms) / (sum(run.case.forward_ms) + sum(run.case.transfer_ms)),
                 lambda run: alone(run.case) / (alone(run.case) + sum(run.case.transfer_ms)),
             ),
-            "A step is the forward and the backward pass, and each link carries a message in both.",
+            "A step has a forward and a backward pass, and each link carries a message in both.",
         ),
     ),
 )

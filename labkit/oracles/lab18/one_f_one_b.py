@@ -123,8 +123,8 @@ ONE_F_ONE_B = Oracle(
         *no_schedule_hints(NAME),
         Hint(
             backward_is_cut_short,
-            "The last backward passes are missing. After the last forward pass, a stage still holds the micro-batches "
-            "of its warm-up: go back through each of them.",
+            "The last backward passes are missing. After the last pair, a stage still holds as many micro-batches as "
+            "its warm-up had: run the backward pass of each of them.",
         ),
         Hint(
             all_the_way_one_by_one(NAME),
@@ -143,8 +143,8 @@ ONE_F_ONE_B = Oracle(
         ),
         Hint(
             warm_up(lambda case, stage: case.n_microbatches),
-            "Every stage runs all its forward passes first: that is GPipe. It takes as long, but a stage holds every "
-            "micro-batch. Let stage i start its backward passes after n_stages - i forward passes.",
+            "Every stage runs all its forward passes first: that is GPipe. It takes just as long, but a stage holds "
+            "all micro-batches. Let stage i start its backward passes after n_stages - i forward passes.",
         ),
         Hint(
             warm_up(lambda case, stage: case.n_stages),
@@ -179,8 +179,8 @@ ONE_F_ONE_B = Oracle(
         ),
         Hint(
             deadlock(NAME),
-            "Stages wait for each other: one wants a gradient before it has run the forward passes that the later "
-            "stages need until then. Compare how many forward passes come first on each stage.",
+            "Stages wait for each other: one lists a backward pass before a forward pass that the later stages still "
+            "wait for. Compare how many forward passes come first on each stage.",
         ),
     ),
 )

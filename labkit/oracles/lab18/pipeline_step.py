@@ -120,8 +120,8 @@ def keeps_no_more(run: CaseRun[Steps]) -> str | None:
 
 
 keeps_no_more.hint = (
-    "Run the passes in the order that is given, and let go of a micro-batch in its backward pass: take it out of where "
-    "you keep it, and do not ask for retain_graph."
+    "Run the passes in the order that is given, and free a micro-batch in its backward pass: remove its tensors from "
+    "wherever you keep them, and do not ask for retain_graph."
 )
 
 
@@ -242,13 +242,14 @@ PIPELINE_STEP = Oracle(
         "message. Start each message with comm.isend, and wait() for all of them at the end of the step.",
         "grad can be implicitly created": "Only the loss is a single number. On all other ranks call "
         "out.backward(gradient) with the gradient that was received from the next rank.",
-        "does not require grad": "A received tensor is nobody's result. Call requires_grad_() on it before it goes "
-        "into the stage, so that its gradient can be sent back.",
-        "a NoneType": "x.grad is None: call requires_grad_() on a received tensor before it goes into the stage.",
+        "does not require grad": "Autograd has no graph for this tensor. Keep the output itself for the backward pass, "
+        "not a detached copy of it, and call requires_grad_() on what was received before it goes into the stage.",
+        "a NoneType": "None was given where a tensor is sent. If it is the x.grad of a stage's input x: call "
+        "requires_grad_() on a received tensor before it goes into the stage.",
         "Mismatch in shape": "This gradient belongs to another micro-batch: keep each micro-batch's tensors under its "
         "number, and receive in the order that is given.",
         "a second time": "A backward pass frees what the forward pass has kept. Each micro-batch has a graph of its "
-        "own, and one backward pass.",
+        "own: run backward on it once.",
         "never called wait": "Call wait() on what isend and irecv return, before the step ends.",
     },
     budgets=(
@@ -295,8 +296,8 @@ PIPELINE_STEP = Oracle(
         ),
         Hint(
             grads_are(tie=mistakes.not_tied),
-            "The tied embedding's gradient is that of each rank's own use of it. The first and the last rank have to "
-            "add up theirs, or the two copies drift apart.",
+            "The tied embedding's gradient is that of each rank's own use of it. The first and the last rank both "
+            "need the sum of the two, or the two copies drift apart.",
         ),
         Hint(
             grads_are(tie=mistakes.averaged),
@@ -318,8 +319,8 @@ PIPELINE_STEP = Oracle(
         ),
         Hint(
             grads_of(mistakes.newest_first),
-            "Gradients have met the activations of other micro-batches: a backward pass took the micro-batch that came "
-            "last. Keep each one under its number, and take the one that the order names.",
+            "Gradients were combined with the activations of other micro-batches: a backward pass took the micro-batch "
+            "that went forward last. Keep each one under its number, and take the one that the order names.",
         ),
         Hint(
             no_gradient_at_all,
@@ -336,9 +337,9 @@ PIPELINE_STEP = Oracle(
         ),
         Hint(
             goes_wrong_on_its_way_up,
-            "The last rank's gradients are right, and those of an earlier one are not: look at what goes up. It is the "
-            "gradient of the loss with respect to the activation that a rank has received, x.grad, and it belongs to "
-            "the same micro-batch there.",
+            "The last rank's gradients are right, and those of an earlier one are not: look at what goes up to the "
+            "rank before. It has to be x.grad, the gradient of the loss with respect to the activation x that a rank "
+            "has received, of the micro-batch that the order names.",
         ),
     ),
 )

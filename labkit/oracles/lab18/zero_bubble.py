@@ -168,8 +168,8 @@ ZERO_BUBBLE = Oracle(
         ),
         Hint(
             weight_before_input,
-            "A weight gradient needs the gradient that its stage has received, and that comes with the input gradient: "
-            "('I', i) stands before ('W', i) in the list.",
+            "A stage may run ('W', i) only after its own ('I', i), so put them in this order: ('I', i) stands before "
+            "('W', i) in the list.",
         ),
         Hint(
             holds_forward_passes,
@@ -196,8 +196,8 @@ ZERO_BUBBLE = Oracle(
         ),
         Hint(
             seen_with(2, never_apart),
-            "Each weight gradient runs right after its input gradient, as in 1F1B, so the stage before it waits for "
-            "longer than it has to. Let later stages put their weight gradients off until they would wait.",
+            "Each weight gradient runs right after its input gradient, as in 1F1B, so the stage before waits longer "
+            "than it has to. Let later stages put their weight gradients off until they would otherwise be idle.",
         ),
         Hint(
             put_off_otherwise,
@@ -207,7 +207,8 @@ ZERO_BUBBLE = Oracle(
         Hint(
             differs_only,
             "Where all passes take equally long, your order is as short as any. Where stages differ, no fixed rule is "
-            "always best. Play many orders that fit with labkit.pipeline.run_schedule, and return the shortest.",
+            "always best. Use labkit.pipeline.run_schedule to play many orders that fit into memory, and return the "
+            "shortest.",
         ),
     ),
 )
