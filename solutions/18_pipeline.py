@@ -616,7 +616,8 @@ if written(pipeline_step):
 #
 # $$\frac{p-1}{v m+p-1} \text{ of the whole step.}$$
 #
-# This is how two micro-batches travel. A white line marks the passes through a rank's second chunk:
+# This is how two micro-batches travel, forward and back; all forward passes come first here. A white line marks the
+# passes through a rank's second chunk:
 
 # %% tags=["figure"]
 labkit.figures.pipeline_sketch(2, 2, n_chunks=2)
@@ -741,8 +742,8 @@ if written(interleaved):
 # ahead.) Each message is as large as before, because the size of an activation does not depend on where you cut.
 #
 # In the warm-up, each rank runs two passes more than the next one. What is the second one, the reserve, good for? Here
-# is your schedule with 4 ranks and 2 chunks, with and without it. What is kept is counted in passes through a chunk
-# here:
+# is your schedule with 4 ranks, 2 chunks and 32 micro-batches, with and without it. In this table, a pass through a
+# *chunk* takes 1 unit forward and 2 backward, and what is kept is counted in passes through a chunk:
 
 # %%
 if written(interleaved):
