@@ -644,7 +644,7 @@ if written(capacity, dispatch, balancing_loss):
 #
 # If all experts are chosen equally often, every $f_e$ is $k/E$ and the balancing loss is $k$, here 1, because the
 # probabilities add up to 1. It is larger when the experts that are chosen often also have the high probabilities, and
-# a step along its gradient lowers exactly these probabilities. It is added to the training loss with a small weight,
+# a step against its gradient lowers exactly these probabilities. It is added to the training loss with a small weight,
 # such as 0.01.
 #
 # **In practice** you turn it on with `output_router_logits=True` in the configuration of a Mixtral-like model, and

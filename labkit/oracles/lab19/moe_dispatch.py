@@ -230,14 +230,15 @@ MOE_DISPATCH = Oracle(
         ),
         Hint(
             wrong_rows,
-            "Rows came to the wrong experts of a rank: the numbers of rows are not what the tokens chose. What comes "
-            "is sorted by sender, and within each sender by expert.",
+            "Rows came to the wrong experts: the numbers of rows are not what the tokens chose. What comes is sorted "
+            "by sender, and within each sender by expert.",
         ),
         Hint(
             swapped_rows,
-            "Each expert had the right number of rows, but not the right rows. What comes is sorted by sender, and "
-            "within each sender by expert: collect an expert's rows from all senders, and put the results back in "
-            "their places.",
+            "Each expert was given the right number of rows, but the outputs are wrong. Look at three places. Choice i "
+            "belongs to token i // k. What comes is sorted by sender, and within each sender by expert: collect an "
+            "expert's rows from all senders, and put the results back in their places. Last, each result is multiplied "
+            "by the weight of its own choice, as it was given.",
         ),
         Hint(
             is_missing("d_x"),
