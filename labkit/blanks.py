@@ -7,12 +7,14 @@ a blank answer. Whether an answer is right, `labkit.check` says; how a whole cel
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Hashable, Mapping
 from traceback import walk_tb
 from typing import Any, TypeVar
 
 from labkit.spec import STUB_MESSAGE
 
+_FUNCTION = re.compile(r", line \d+, in (\S+)$", re.MULTILINE)
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
@@ -55,14 +57,18 @@ def blank_met_by(error: BaseException | None) -> str | None:
     """The name of the blank function, class or kernel that an error comes from, also where a rank met it; None of any
     other.
     """
+    trace = ""
     while error is not None:
         if blank := getattr(error, "blank", None):
             return blank
         if isinstance(error, NotImplementedError) and str(error) == STUB_MESSAGE:
             codes = [frame.f_code for frame, _ in walk_tb(error.__traceback__)]
+            if not codes:
+                # It was raised in another process, and what came from there are the lines of its trace.
+                return ([None, *_FUNCTION.findall(trace)][-1] or "an answer").partition(".")[0]
             stub = next((code for code in reversed(codes) if STUB_MESSAGE in code.co_consts), codes[-1])
             return stub.co_qualname.partition(".")[0]
-        error = error.__cause__
+        trace, error = getattr(error, "trace", ""), error.__cause__
     return None
 
 

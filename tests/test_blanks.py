@@ -10,8 +10,9 @@ import torch
 from grading.build.stub import CODE_STUB, CUDA_STUB
 from labkit import each_written, written
 from labkit.blanks import blank_met_by
-from labkit.ranks import simulate
+from labkit.ranks import Comm, RankFailed, run_ranks, simulate
 from labkit.simt import compile_cuda
+from labkit.spec import STUB_MESSAGE
 
 STUBS = f"""
 def function(x):
@@ -82,6 +83,19 @@ def blank_met(source: str, call: str) -> str | None:
 )
 def test_the_blank_answer_that_an_error_comes_from(call: str, name: str) -> None:
     assert blank_met(STUBS, call) == name
+
+
+@pytest.mark.full("ranks")
+def test_the_blank_answer_that_a_real_rank_met() -> None:
+    def cell(comm: Comm) -> None:
+        def answer(x: int) -> int:
+            raise NotImplementedError(STUB_MESSAGE)
+
+        answer(comm.rank)
+
+    with pytest.raises(RankFailed) as caught:
+        run_ranks(cell, 2, "gloo")
+    assert blank_met_by(caught.value) == "answer"
 
 
 def test_other_errors_come_from_no_blank_answer() -> None:

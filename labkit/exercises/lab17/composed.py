@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from labkit.exercises.lab17.planted import NO_BUG, Bug
-from labkit.exercises.lab17.sequence_calls import Gather, Scatter, SumOver
+from labkit.exercises.lab17.sequence_calls import gather, scatter, sum_over
 from labkit.ranks import Comm, simulate
 
 Grads = dict[str, Tensor]
@@ -219,13 +219,13 @@ class OneRank:
 
     def gather(self, x: Tensor, behind: str) -> Tensor:
         """The whole sequence. behind: the norm that x comes from."""
-        return Gather.apply(x, self.tensor, not self.has("backward not reduced", behind))
+        return gather(x, self.tensor, not self.has("backward not reduced", behind))
 
     def add_bias(self, partial: Tensor, bias: Tensor, name: str) -> Tensor:
         """A row-parallel layer's output, of this rank's tokens."""
         if self.has("on every rank", name):
-            return Scatter.apply(partial + bias, self.tensor)
-        return Scatter.apply(partial, self.tensor) + bias
+            return scatter(partial + bias, self.tensor)
+        return scatter(partial, self.tensor) + bias
 
     def drop(self, x: Tensor, kept: Tensor) -> Tensor:
         chunks = kept.chunk(self.layout.tensor)
@@ -246,12 +246,12 @@ class OneRank:
         logits = self.gather(norm(x, w["norm.weight"]), "norm.weight") @ w["head.weight"].T
         own, here = self.owned(batch.targets, rows)
         picked = torch.where(here, logits.gather(1, own[:, None])[:, 0], 0.0)
-        sums = SumOver.apply(torch.stack([logits.exp().sum(1), picked]), self.tensor)
+        sums = sum_over(torch.stack([logits.exp().sum(1), picked]), self.tensor)
         return (sums[0].log() - sums[1]).mean()
 
     def look_up(self, table: Tensor, tokens: Tensor, rows: int) -> Tensor:
         own, here = self.owned(tokens, rows)
-        return Scatter.apply(table[own] * here[:, None], self.tensor)
+        return scatter(table[own] * here[:, None], self.tensor)
 
     def owned(self, numbers: Tensor, rows: int) -> tuple[Tensor, Tensor]:
         """Numbers among this rank's rows, and which of them are."""

@@ -62,7 +62,7 @@ BY_TORCH_CHEATS = (
             "    return copy.sum()",
         ),
         "failed",
-        "read more often than it has to be",
+        "read more often than necessary",
     ),
     Cheat(
         "Triton replaced by PyTorch",

@@ -22,7 +22,7 @@ RECORD_CHEATS = (
         "97-add",
         (PATCH, ADD.replace("    return out", f"    {_LAUNCH.format(out='out')}\n    return out")),
         "failed",
-        "read more often than it has to be",
+        "read more often than necessary",
     ),
     Cheat(
         "a record of a launch that writes the result of PyTorch as constants",
