@@ -1,12 +1,12 @@
 # %% [markdown]
 # # Lab 17: Tensor parallelism
 #
-# Somebody cuts the layers of a model over 4 GPUs, and one line goes wrong: the gradients of the norms are averaged over the
-# ranks where they should be summed, so they are a quarter of what they should be. With AdamW, the loss at the end agrees with
-# that of the right program in five digits. **How do you find a mistake that no loss curve shows?**
+# Somebody cuts the layers of a model over 4 GPUs, and one line is wrong: the gradients of the norms are averaged over
+# the ranks where they should be summed, so they are a quarter of what they should be. With AdamW, the final loss agrees
+# with that of the right program to five digits. **How do you find a mistake that no loss curve shows?**
 #
-# You will cut an MLP and an attention layer over ranks, then what lies between them, and then the loss. At the end you will
-# write the tool that finds such mistakes, and try it on runs with bugs that real frameworks had.
+# You will cut an MLP and an attention layer over ranks, then what lies between them, and then the loss. At the end you
+# will write a tool that finds such mistakes, and try it on runs with bugs of the kinds that real frameworks have had.
 #
 # [[time]]
 #
@@ -43,15 +43,15 @@ for optimizer in ("AdamW", "SGD"):
     print(f"{optimizer:6} loss {right:.5f}   with a quarter of the norms' gradients {quarter:.5f}")
 
 # %% [markdown]
-# AdamW divides each gradient by its own size, so a constant factor cancels. The mistake stays until something else uncovers
-# it: clipping, whose norm is now wrong, or a switch to another optimizer. With SGD the loss differs, but would you have known
-# which of the two is the right one?
+# AdamW divides each gradient by a running estimate of its size, so a constant factor cancels. The mistake stays until
+# something else uncovers it: gradient clipping, which now sees a wrong norm, or a switch to another optimizer. With SGD
+# the loss differs, but would you have known which of the two is the right one?
 #
 # ## Say what each tensor is
 #
-# Data parallel training (labs 15 and 16) gives every rank other tokens. **Tensor parallelism** gives every rank the same
-# tokens and a part of each layer: a GPU needs to hold, and to multiply by, a $t$-th of each weight matrix. At any point in such
-# a program a tensor is one of three things. Let $X$ be what one process would have.
+# Data parallel training (labs 15 and 16) gives every rank different tokens. **Tensor parallelism** gives every rank the
+# same tokens and a part of each layer: on $t$ ranks, a GPU holds and multiplies by one $t$-th of each weight matrix. At
+# any point in such a program a tensor is one of three things. Let $X$ be the tensor that one process would have.
 #
 # | word | what rank $r$ has | to get $X$ |
 # |---|---|---|
@@ -60,57 +60,62 @@ for optimizer in ("AdamW", "SGD"):
 # | **partial** | a tensor $P_r$ of the shape of $X$, with $\sum_r P_r = X$ | add them up: all-reduce |
 #
 # A collective changes the word: an all-reduce makes a partial tensor replicated, an all-gather makes a sharded tensor
-# replicated, and a reduce-scatter makes a partial tensor sharded. The sentence from labs 14 and 16 says the same:
+# replicated, and a reduce-scatter makes a partial tensor sharded. So the sentence from labs 14 and 16 can be read as
+# partial → sharded → replicated:
 #
-# $$\text{all-reduce} = \text{reduce-scatter} + \text{all-gather}, \qquad \text{each: }
-# \frac{t-1}{t}\,S \text{ bytes sent by each rank}$$
+# $$\text{all-reduce} = \text{reduce-scatter} + \text{all-gather}$$
+#
+# For a tensor $X$ of $S$ bytes, each of the two halves makes every rank send $\frac{t-1}{t}\,S$ bytes.
 
 # %% tags=["figure"]
 labkit.figures.two_halves(n_ranks=4)
 
 # %% [markdown]
-# This is the picture from labs 14 and 16. At the start the tensor is partial, after three rounds sharded, and at the end
-# replicated.
+# This is the picture from labs 14 and 16. At the start the tensor is partial, after three rounds sharded, and at the
+# end replicated.
 
 # %% [markdown]
 # ## Cut an MLP in columns, then in rows
 #
 # An MLP is $Y = \mathrm{GELU}(X A) B$. There are two ways to cut the first matrix:
 #
-# - **Rows of $A$:** $X A = X_1 A_1 + X_2 A_2$. Each rank has a term of the sum: partial.
+# - **Rows of $A$** (and columns of $X$): on two ranks, $X A = X_1 A_1 + X_2 A_2$. Each rank has a term of the sum:
+#   partial.
 # - **Columns of $A$:** $X A = [X A_1, X A_2]$. Each rank has some columns of the result: sharded.
 #
-# GELU works on each element by itself, so a rank can apply it to its columns. It cannot apply it to a term of a sum: $\mathrm{GELU}(a + b)
-# \ne \mathrm{GELU}(a) + \mathrm{GELU}(b)$. So the first matrix is cut in columns. The second one is then cut in rows, because row $j$ of
-# $B$ is multiplied by column $j$ of the hidden activations, which this rank has. The result is partial, and one all-reduce
-# makes it replicated.
+# GELU works on each element by itself, so a rank can apply it to its columns. It cannot apply it to a term of a sum,
+# because $\mathrm{GELU}(a + b) \ne \mathrm{GELU}(a) + \mathrm{GELU}(b)$. So the first matrix is cut in columns. The
+# second one is then cut in rows: row $j$ of $B$ is multiplied by column $j$ of the hidden activations, and a rank needs
+# only the rows that belong to its own columns. The result is partial, and one all-reduce makes it replicated.
 #
-# `nn.Linear` and `F.linear` keep a matrix transposed: `F.linear(x, w)` is $x w^\top$. The columns of $A$ are the *rows* of
-# `w_in`, and the rows of $B$ are the *columns* of `w_out`.
+# `nn.Linear` and `F.linear` keep a matrix transposed: `F.linear(x, w)` is $x w^\top$. In code, $A$ is `w_in` and $B$ is
+# `w_out`. So the columns of $A$ are the *rows* of `w_in`, and the rows of $B$ are the *columns* of `w_out`.
 
 # %% tags=["figure"]
 labkit.figures.cut_matrices_slider()
 
 # %% [markdown]
-# A block with 2,048 tokens and 4,096 columns. Move the slider: whatever $t$ is, every rank has a whole term of $Y$, so the message
-# stays as large while the work of a rank shrinks. (There is no slider on a printed page.)
+# An MLP for 2,048 tokens of 4,096 columns, with 16,384 hidden columns. Move the slider: a rank's work shrinks as $t$
+# grows, but its term of $Y$ keeps the size of the whole $Y$. So the tensor that has to be all-reduced does not shrink.
+# (There is no slider on a printed page.)
 #
-# Here is the same block as a chain of tensors, with the norm before it and the residual connection after it. Above are the tensors
-# of the forward pass, below their gradients. Before you write anything, say for each box what it is on the ranks:
+# Here is the same MLP as a chain of tensors, with the norm before it and the residual connection after it. The upper
+# row is the forward pass, and the lower row shows the gradient of each tensor. Before you write anything, say for each
+# box which of the three words describes it:
 
 # %% tags=["figure"]
 labkit.figures.tensor_words(known=False)
 
 # %% [markdown]
-# **Predict:** the gradient of what goes into $A$, as the backward pass computes it on a rank before anything is sent: which of the
-# three words?
+# **Predict:** look at the box "into A" in the lower row. It is the gradient of the input of $A$, as the backward pass
+# computes it on a rank before anything is sent. Which of the three words describes it?
 
 # %% nbgrader={"grade": false, "grade_id": "17-predict-gradient-into", "locked": false, "schema_version": 3, "solution": false, "task": false}
 WORDS = ("replicated", "sharded", "partial")
 guesses.take("gradient of what goes into A", None, among=WORDS)
 
 # %% [markdown]
-# **Predict:** and the gradient of the term $X A B$ that a rank computed, at the other end of the chain?
+# **Predict:** and the box "x A B" in the lower row, the gradient of the term of the output that a rank has computed?
 
 # %% nbgrader={"grade": false, "grade_id": "17-predict-gradient-term", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("gradient of x A B", None, among=WORDS)
@@ -119,28 +124,31 @@ guesses.take("gradient of x A B", None, among=WORDS)
 # [[exercise 17-tp-mlp]]
 #
 # Write the class `ParallelMLP`. Every rank gets the whole weights, keeps its part, and gets the same `x`. The layer is
-# `F.linear(F.gelu(F.linear(x, w_in, b_in)), w_out, b_out)`.
+# `F.linear(F.gelu(F.linear(x, w_in, b_in)), w_out, b_out)`. There are $t$ = `comm.world_size` ranks, and $r$ =
+# `comm.rank`.
 #
-# - Rank $r$ keeps part $r$ of `tensor_split` as `nn.Parameter`s `w_in`, `b_in`, `w_out`: its rows of `w_in` and `b_in`, and its
-#   columns of `w_out`. `b_out` is replicated: every rank keeps the whole of it. Nothing else is kept.
-# - The output is replicated, with the same bits on all ranks. After `backward()`, every rank has the whole gradient of `x`
-#   and of `b_out`, and the gradients of its own parts.
-# - There is exactly one all-reduce in the forward pass and one in the backward pass, or none if `x` needs no gradient.
-#   `comm.all_reduce(tensor)` works in place, and autograd does not see it.
+# - The four parameters are `nn.Parameter`s named `w_in`, `b_in`, `w_out` and `b_out`. Rank $r$ keeps its rows of `w_in`
+#   and `b_in`, and its columns of `w_out`: part $r$ of the $t$ parts that `tensor_split` makes, which need not be
+#   equally large and can be empty. `b_out` is replicated: every rank keeps the whole of it. Nothing else is kept.
+# - The output is replicated, with the same bits on all ranks. After `backward()`, every rank has the whole gradient of
+#   `x` and of `b_out`, and the gradients of its own parts.
+# - The forward pass calls exactly one all-reduce, and so does the backward pass; if `x` needs no gradient, the backward
+#   pass calls none. `comm.all_reduce(tensor)` works in place, and autograd does not see it.
 #
-# The check looks at values and gradients, at calls and bytes, and at what a rank holds after the construction.
+# The check looks at values and gradients (also over several micro-batches), at calls and bytes, and at what a rank
+# holds after the construction.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Say of each tensor what it is, in both directions. Every rank uses the whole `x` for its own columns. So what is the
-# gradient of `x` that a rank computes: replicated, sharded or partial?
+# Say which word describes each tensor and each gradient. Every rank uses the whole `x` for its own columns. So what is
+# the gradient of `x` that a rank computes: replicated, sharded or partial?
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# You need two autograd functions. The one at the start lets `x` through and all-reduces its gradient. The one at the end
-# all-reduces the output and lets the gradient through.
+# You need two autograd functions. The one at the start lets `x` through and all-reduces its gradient. The one at the
+# end all-reduces the output and lets the gradient through.
 #
 # </details>
 #
@@ -211,9 +219,9 @@ check("17-tp-mlp", ParallelMLP)
 labkit.figures.tensor_words()
 
 # %% [markdown]
-# The boxes, coloured: one process computed what each of four ranks would have, and compared it with the whole tensors. Every place
-# where the word has to change is a collective. The two all-reduces mirror each other: where one pass has one, the other pass has
-# nothing to do.
+# The same boxes, now coloured: one process computed what each of four ranks would have, and compared it with the whole
+# tensors. A matrix product changes the word without communication. Everywhere else, a change of the word takes a
+# collective. The two all-reduces mirror each other: where one pass has one, the other pass has nothing to do.
 
 # %%
 _, gradients = words_of_block()
@@ -223,17 +231,20 @@ guesses.settle("gradient of x A B", gradients["x A B"].name)
 # %% [markdown]
 # <details><summary>Check your predictions</summary>
 #
-# Into $A$: partial. Every rank used the whole input, for its own columns, and each use adds a term to the gradient. This is the
-# all-reduce that is easy to forget: the loss of the first step is right without it.
+# The gradient of the input of $A$: partial. Every rank used the whole input for its own columns, and each use adds a
+# term to the gradient. The all-reduce that adds up these terms is easy to forget, because the loss of the first step is
+# right without it.
 #
-# Of $XAB$: replicated. $Y$ is the sum of the terms, so the gradient of each term is the gradient of $Y$, which every rank has.
-# Autograd does not know this. Treat the all-reduce as an operation like any other, and its backward pass is an all-reduce, too:
-# all weights' gradients are then $t$ times too large. AdamW would not tell you.
+# The gradient of a rank's term: replicated. $Y$ is the sum of the terms, so the gradient of each term is the gradient
+# of $Y$, which every rank has already. Autograd does not know this. If you treat the all-reduce as an operation like
+# any other, its backward pass is an all-reduce, too, and the gradients of this layer's `w_in`, `b_in` and `w_out` are
+# $t$ times too large. AdamW would hide such a factor.
 #
 # </details>
 
 # %% [markdown]
-# Your class on four real ranks, processes that talk through gloo, with 32 tokens and matrices of 64 × 256:
+# Your class on four real ranks, which are processes that talk through gloo, with 32 tokens and matrices of 64 × 256.
+# The calls and bytes are those of one forward and one backward pass:
 
 # %%
 if written(ParallelMLP):
@@ -254,19 +265,19 @@ if written(ParallelMLP):
 # %% [markdown]
 # ## Cut attention by heads
 #
-# Attention has the same shape as the MLP: a matrix (for queries, keys and values), something that is not linear, and a matrix at the
-# end. What is not linear mixes the columns of one head, and never those of two. So here the unit is not the column but the **head**: a
-# rank computes a few heads from start to end, its columns of `w_o` turn them into a term of the output, and one all-reduce adds up the
-# terms.
+# Attention has the same structure as the MLP: a matrix (for queries, keys and values), a nonlinear part, and a matrix
+# at the end. The nonlinear part mixes the columns of one head, but never those of two heads. So here the unit is not
+# the column but the **head**: a rank computes a few heads from start to end, its columns of `w_o` turn them into a term
+# of the output, and one all-reduce adds up the terms.
 #
-# Many models have fewer key and value heads than query heads (grouped-query attention). Llama 3.1 405B has 128 query heads, and
-# 8 key and value heads. If it is cut over 16 ranks, two ranks have to hold the **same** key and value head, because a head cannot be
-# cut: a score is the product of a whole query and a whole key. The copies start equal. But each of them serves other query heads,
-# and so gets another gradient.
+# Many models have fewer key and value heads than query heads (grouped-query attention). Llama 3.1 405B has 128 query
+# heads, but only 8 key and value heads. Cut over 16 ranks, each key and value head has to be held by **two** ranks,
+# because we do not cut a head: a score is the product of a whole query and a whole key. The two copies start equal. But
+# each serves different query heads, so each gets a different gradient.
 
 # %% [markdown]
-# **Predict:** 16 query heads, 2 key and value heads, 8 ranks. How many times smaller are the weights `w_k` and `w_v` on a rank
-# than on one process?
+# **Predict:** 16 query heads, 2 key and value heads, 8 ranks. How many times smaller is a rank's part of `w_k` and
+# `w_v` than the whole weight?
 
 # %% nbgrader={"grade": false, "grade_id": "17-predict-kv-share", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("keys and values", None, unit="times smaller")
@@ -275,39 +286,47 @@ guesses.take("keys and values", None, unit="times smaller")
 # [[exercise 17-tp-attention]]
 #
 # Write the class `ParallelAttention`. Every rank gets the whole weights, keeps its part, and gets the same `x` of shape
-# `(batch, sequence, hidden)`. Attention is causal, and heads have `w_q.shape[0] // n_heads` columns. Query head $j$ uses key
-# and value head `j // (n_heads // n_kv_heads)`.
+# `(batch, sequence, hidden)`. There are no biases. Attention is causal, a head has `head_dim = w_q.shape[0] // n_heads`
+# columns, and scores are divided by the square root of `head_dim`. Query head $j$ is made by rows `j * head_dim` to
+# `(j + 1) * head_dim - 1` of `w_q`, and uses key and value head `j // (n_heads // n_kv_heads)`.
 #
-# - Each rank has `n_heads // t` query heads, in the order of the ranks: their rows of `w_q`, and their columns of `w_o`. It has
-#   the rows of `w_k` and `w_v` that these heads use, and nothing else, as `nn.Parameter`s `w_q`, `w_k`, `w_v`, `w_o`.
-# - The number of ranks $t$ divides `n_heads`. It divides `n_kv_heads`, too, or is a multiple of it: then $t$ / `n_kv_heads`
-#   neighbouring ranks hold the same head.
-# - Output and gradient of `x` are as in `ParallelMLP`: one all-reduce each way.
-# - After each `backward()`, the gradients of `w_k` and `w_v` are those of one process, also on ranks that hold copies, and
-#   also if there were other backward passes before it. This takes one or two more calls, among ranks with the same head.
+# - Each rank has `n_heads // t` query heads, in the order of the ranks: their rows of `w_q`, and their columns of
+#   `w_o`. It has the rows of `w_k` and `w_v` that these heads use, and nothing else, as `nn.Parameter`s `w_q`, `w_k`,
+#   `w_v` and `w_o`.
+# - The number of ranks $t$ divides `n_heads`. Either $t$ divides `n_kv_heads`, too, or it is a multiple of
+#   `n_kv_heads`. In the second case `t // n_kv_heads` neighbouring ranks hold the same key and value head.
+# - The output and the gradient of `x` are as in `ParallelMLP`, with one all-reduce for each.
+# - After each `backward()`, the gradients of `w_k` and `w_v` are those of one process. This also holds on ranks with
+#   copies of a head, and when gradients accumulate over several backward passes. Where there are copies, it takes one
+#   or two more collectives in the backward pass, among the ranks that hold the same head.
 #
-# `comm.new_group(ranks)` is a `Comm` of these ranks alone; `F.scaled_dot_product_attention(q, k, v, is_causal=True,
-# enable_gqa=True)` takes fewer key than query heads. Every exercise is graded by itself: copy what you need of the last cell.
+# `comm.new_group(ranks)` returns a `Comm` of these ranks alone (to a rank that is one of them), and sends nothing.
+# `F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)` accepts fewer key and value heads than
+# query heads, and lets query head $j$ use the one given above. Every exercise is graded by itself: copy what you need
+# from the last one.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# You have written a function that lets a tensor through and all-reduces its gradient. Which other tensors than `x` are used by
-# several ranks, each for something else?
+# You have written a function that lets a tensor through and all-reduces its gradient. Besides `x`, which tensors are
+# used by several ranks, each for a different purpose?
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# A weight of which there are copies enters the computation in the same way as `x`, but in the group of the ranks that have a
-# copy. Autograd adds up in `.grad` what comes *after* this sum, so several backward passes come out right.
+# A weight with copies enters the computation in the same way as `x`, but its gradient is all-reduced only among the
+# ranks that have a copy. This sum happens *before* autograd adds the gradient to `.grad`, so several backward passes
+# come out right.
 #
 # </details>
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# With `copies = t // n_kv_heads`, rank $r$ holds key head `r // copies`, and its group is `comm.new_group(range(first, first +
-# copies))` with `first = r - r % copies`. In `forward`: `w_k = EnterRanks.apply(self.w_k, self.group)` if there are copies.
-# Heads: `F.linear(x, w).unflatten(-1, (-1, head_dim)).transpose(1, 2)`.
+# With `copies = max(t // n_kv_heads, 1)`, rank $r$ holds part `r // copies` of the `t // copies` equal parts of `w_k`
+# and `w_v`. Its group is `comm.new_group(range(first, first + copies))` with `first = r - r % copies`. Let `Enter` be
+# the function of `ParallelMLP` that lets a tensor through and all-reduces its gradient. In `forward`, if `copies > 1`:
+# `w_k = Enter.apply(self.w_k, self.group)`, and likewise `w_v`. To split columns into heads:
+# `F.linear(x, w).unflatten(-1, (-1, head_dim)).transpose(1, 2)`.
 #
 # </details>
 
@@ -385,7 +404,8 @@ class Leave(torch.autograd.Function):
 check("17-tp-attention", ParallelAttention)
 
 # %% [markdown]
-# Your class on eight simulated ranks, with 16 query heads and 2 key and value heads. What has each rank of each weight?
+# Your class on eight simulated ranks, with 16 query heads and 2 key and value heads. Which part of each weight does a
+# rank hold?
 
 # %%
 shares = heads_on_ranks(ParallelAttention, n_ranks=8, n_heads=16, n_kv_heads=2)
@@ -396,38 +416,43 @@ guesses.settle("keys and values", 1 / shares["w_k"])
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# 2, and not 8: there are two heads to be dealt, so four ranks hold a copy of each. From here on, more ranks make queries and
-# outputs smaller, but not keys and values. In inference the same holds for their cache.
+# 2, not 8: there are only two key and value heads to divide, so four ranks hold a copy of each. Once there is one such
+# head per rank, more ranks still shrink `w_q` and `w_o`, but no longer `w_k` and `w_v`. In inference the same holds for
+# the cache of keys and values.
 #
 # </details>
 
 # %% [markdown]
 # ## Cut what lies between the layers
 #
-# Each layer's weights are cut now, and its hidden activations. But between the layers there are norms, dropout and the residual
-# stream, and all of this is replicated: every rank computes the same numbers, and keeps the same tensors for the backward pass. With 8
-# ranks, these copies can be most of what a rank keeps.
+# Each layer's weights are cut now, and so are its hidden activations. But between the layers there are norms, dropout
+# and the residual stream, and all of this is replicated: every rank computes the same numbers, and keeps the same
+# tensors for the backward pass. With 8 ranks, these copies can be most of the memory that a rank's activations take.
 #
-# Norm, dropout and addition treat each token by itself. So here we can cut along the *sequence*: rank $r$ has the $r$-th part of
-# the tokens. This is called **sequence parallelism**. Between such a part and the cut layers, the tensors change their word:
+# Norm, dropout and addition treat each token by itself. So here we can cut along the *sequence*: rank $r$ has the
+# $r$-th part of the tokens. This is called **sequence parallelism**. It needs a collective at both ends of the MLP:
 #
-# - Before the first matrix, each rank needs all tokens: **all-gather**.
-# - After the second matrix, each rank has a term of the sum for all tokens, and needs the sum for its own: **reduce-scatter**.
+# - Before the first matrix, a rank has its own tokens and needs all of them: **all-gather**.
+# - After the second matrix, a rank has a term of the sum for all tokens, and needs the sum for its own tokens:
+#   **reduce-scatter**.
 #
-# Before, the forward pass had an all-reduce. Now it has an all-gather and a reduce-scatter, which are its two halves: not a byte
-# more. In the backward pass, the reduce-scatter becomes an all-gather and the all-gather becomes a reduce-scatter, again one
-# all-reduce's worth. One thing is new. The gradient of the first matrix needs the gathered input. To keep it would mean to keep
-# the whole sequence again, in every layer. So a rank keeps its part, and gathers it a second time.
+# Before, the forward pass had an all-reduce. Now it has an all-gather and a reduce-scatter, which are the two halves of
+# an all-reduce, so it sends not a byte more. In the backward pass the gather turns into a reduce-scatter and the
+# reduce-scatter into a gather, which is again as much as one all-reduce. But there is one addition: the gradient of the
+# first matrix needs the gathered input. If a rank kept it from the forward pass, it would keep the whole sequence
+# again, in every layer. So it keeps only its own part, and gathers the input a second time in the backward pass.
 
 # %% tags=["figure"]
 labkit.figures.tensor_words(sequence_parallel=True)
 
 # %% [markdown]
-# The same chain with sequence parallelism. Horizontal stripes are tokens, vertical ones columns. The second gather of the input in the
-# backward pass is not a change of a word on this chain, so it is not drawn.
+# The same chain with sequence parallelism. Horizontal stripes are parts of the tokens, and vertical ones parts of the
+# columns. The second gather of the input in the backward pass is not drawn, because it does not change any gradient on
+# this chain.
 
 # %% [markdown]
-# **Predict:** by which factor do the bytes that a rank sends for an MLP block grow (forward and backward together)?
+# **Predict:** compared with tensor parallelism alone, how many times as many bytes does a rank send for an MLP block,
+# forward and backward together?
 
 # %% nbgrader={"grade": false, "grade_id": "17-predict-sequence-sent", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("bytes with sequence parallelism", None, unit="times")
@@ -435,42 +460,51 @@ guesses.take("bytes with sequence parallelism", None, unit="times")
 # %% [markdown]
 # [[exercise 17-sequence-parallel]]
 #
-# Write a block, `x + dropout(mlp(layer_norm(x)))`, where `x` is this rank's part of the sequence, of shape `(sequence / t,
-# batch, hidden)`: the first dimension is the sequence, so a part is one contiguous piece. The MLP is that of `ParallelMLP`,
-# with `w_in`, `b_in` and `w_out` cut in the same way.
+# Write the class `SequenceParallelMLP`, a block that computes `x + dropout(mlp(layer_norm(x)))`. Here `x` is this
+# rank's part of the sequence, of shape `(sequence // t, batch, hidden)`: the sequence comes first, so that a part is
+# one contiguous piece. `layer_norm` is `F.layer_norm` over the last dimension. The MLP is that of `ParallelMLP`, with
+# the parameters `w_in`, `b_in` and `w_out` cut in the same way. Write the function `dropout_generators`, too.
 #
-# - `norm_weight`, `norm_bias` and `b_out` are replicated `nn.Parameter`s. After each `backward()`, their gradients are those of one
-#   process, on every rank. This may take up to three small collectives more.
-# - After the forward pass, no tensor of the whole sequence may be there.
-# - `dropout_generators(seed, comm)` returns two `torch.Generator`s. The first one is for tensors that are replicated: it
-#   draws the same numbers on all ranks. The second one is for tensors of which each rank has another part: it draws other numbers on
-#   each rank, and other numbers than the first one. Both depend on `seed` alone otherwise.
-# - Dropout sets an element to zero with probability `p`, and divides the others by `1 - p`. Use the right one of the two
-#   generators.
+# - `norm_weight`, `norm_bias` and `b_out` are replicated `nn.Parameter`s. After each `backward()`, their gradients are
+#   those of one process, on every rank.
+# - The forward pass calls two collectives: an all-gather and a reduce-scatter. The backward pass calls three of the
+#   same size (two all-gathers and a reduce-scatter), and one to three small ones for the gradients of the replicated
+#   parameters.
+# - After the forward pass, a rank may hold the hidden activations of its own columns, before and after GELU, and at
+#   most five tensors of the size of its `x` (`x` and the output are two of these). The gathered input, which is all
+#   tokens with all `hidden` columns, must be gone.
+# - `dropout_generators(seed, comm)` returns two `torch.Generator`s. The first one is for replicated tensors: it draws
+#   the same numbers on all ranks. The second one is for sharded tensors: it draws different numbers on each rank, and
+#   on no rank those of the first one. The first depends on `seed` alone, and the second on `seed` and the rank.
+# - Dropout sets an element to zero with probability `p`, and divides the others by `1 - p`. The constructor makes the
+#   generators from its `seed`, once, and each forward pass draws a new mask. Decide which of the two generators is the
+#   right one here.
 #
-# `comm.all_gather_single(whole, part)` and `comm.reduce_scatter_single(part, whole)` work along the first dimension.
+# `comm.all_gather_single(whole, part)` and `comm.reduce_scatter_single(part, whole)` write into their first argument,
+# and work along the first dimension.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Which parameters does a rank use for its own tokens only? Their gradients are partial, and the rest follows from the table of the
-# three words.
+# Which parameters does a rank use for its own tokens only? Their gradients are partial, and the table of the three
+# words says what to do with a partial tensor.
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# Three autograd functions: one that gathers and multiplies by the first matrix in one go (so that *it* decides what is kept), one
-# that reduce-scatters (and gathers in its backward pass), and the one from `ParallelMLP` that lets a parameter through and
-# all-reduces its gradient.
+# Three autograd functions: one that gathers and multiplies by the first matrix in one go (so that *it* decides what is
+# kept), one that reduce-scatters (and gathers in its backward pass), and the one from `ParallelMLP` that lets a
+# parameter through and all-reduces its gradient.
 #
 # </details>
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# `GatheredLinear.forward` saves `x` and `w`, and returns `F.linear(gathered(x), w, b)`. Its `backward` computes `whole =
-# gathered(x)`, `grad_w = grad.flatten(0, 1).T @ whole.flatten(0, 1)`, `grad_b = grad.sum((0, 1))`, and `grad_x =
-# reduce_scattered(grad @ w)`. For dropout: `mask = torch.rand(z.shape, generator=self.generator) >= p`, then `z * mask / (1 - p)`,
-# after `b_out` was added.
+# `gathered` and `reduce_scattered` are functions around the two collectives that allocate the result and return it.
+# `GatheredLinear.forward` saves `x` and `w`, and returns `F.linear(gathered(x), w, b)`. Its `backward` computes
+# `whole = gathered(x)`, `grad_w = grad.flatten(0, 1).T @ whole.flatten(0, 1)`, `grad_b = grad.sum((0, 1))`, and
+# `grad_x = reduce_scattered(grad @ w)`. For dropout, with `z` the output of the MLP including `b_out`:
+# `mask = torch.rand(z.shape, generator=self.generator) >= p`, then `z * mask / (1 - p)`.
 #
 # </details>
 
@@ -585,8 +619,9 @@ class GradientSummed(torch.autograd.Function):
 check("17-sequence-parallel", dropout_generators, SequenceParallelMLP)
 
 # %% [markdown]
-# The block on four simulated ranks, with 512 tokens and 256 columns: with your `ParallelMLP` and whole tensors around it, and with
-# your sequence-parallel block. What is held counts from the construction to the end of the forward pass.
+# The block on four simulated ranks, with 512 tokens, 256 columns and 256 hidden columns, twice: with your `ParallelMLP`
+# and whole tensors around it, and with your sequence-parallel block. "Held" is what a rank holds after the forward
+# pass, without the weights.
 
 # %%
 costs = block_costs(ParallelMLP, SequenceParallelMLP, n_ranks=4)
@@ -602,18 +637,20 @@ labkit.figures.sequence_costs(costs)
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# By a quarter: five passes of $\frac{t-1}{t}S$ bytes where there were four (and a little for the sums of the norm's gradients).
-# The forward pass sends exactly as much as before. For this quarter, a rank holds about a third of what it held.
+# 1.25 times as many: five collectives of $\frac{t-1}{t}S$ bytes where there were four halves of all-reduces, and a
+# little for the gradients of the three replicated parameters. The forward pass sends exactly as much as before. In
+# return for this quarter, a rank holds only about a third of what it held before.
 #
 # </details>
 #
-# **In practice** the fifth pass hardly costs time: it overlaps with the product that needs only the output's gradient. In
-# Megatron-LM the flag is `sequence_parallel`. It sets the attribute `sequence_parallel = True` on every parameter whose gradient
-# has to be summed over the tensor-parallel ranks, as you did for three of them. PyTorch's `parallelize_module` has
-# `SequenceParallel()` beside `ColwiseParallel()` and `RowwiseParallel()`.
+# **In practice** the fifth collective hardly costs time: while the input is gathered again, the GPU computes
+# `grad @ w`, which does not need it. In Megatron-LM the flag is `--sequence-parallel`. It sets the attribute
+# `sequence_parallel = True` on every parameter whose gradient has to be summed over the tensor-parallel ranks, as you
+# did for three of them. PyTorch's `parallelize_module` has `SequenceParallel()` beside `ColwiseParallel()` and
+# `RowwiseParallel()`.
 #
-# Where dropout is applied to a *replicated* tensor, as in the first Megatron-LM, the masks have to be equal on all ranks instead:
-# otherwise the copies are copies no more. That is what the first of your two generators is for.
+# Where dropout is applied to a *replicated* tensor, as in the first Megatron-LM, the masks have to be equal on all
+# ranks: otherwise the tensor is no longer replicated. The first of your two generators is for such masks.
 
 # %% [markdown]
 # [[stop]]
@@ -621,32 +658,34 @@ labkit.figures.sequence_costs(costs)
 # %% [markdown]
 # ## Compute the loss without whole logits
 #
-# The last layer of a language model multiplies by a matrix with one column for each token of the vocabulary. Cut by columns
-# like any other layer, it leaves each rank with the logits of its part of the vocabulary. To gather them would undo it all:
-# for a micro-batch of 8,192 tokens and a vocabulary of 128,256 the logits are 4.2 GB in float32, and their softmax and its
-# gradient take as much again.
+# The last layer of a language model multiplies by a matrix with one column for each token of the vocabulary. If this
+# matrix is cut by columns, each rank has the logits of its part of the vocabulary. To gather them would undo the cut:
+# for a micro-batch of 8,192 tokens and a vocabulary of 128,256 the logits are 4.2 GB in float32, and their softmax and
+# their gradient take 4.2 GB each.
 #
-# The loss of a token needs three numbers only. With logits $x$, the target $y$, and $m$ the largest logit,
+# The loss of a token needs only three numbers. With the token's logits $x$, its target $y$, and its largest logit $m$,
 #
 # $$\text{loss} = \log Z - x_y, \qquad \log Z = m + \log \sum_j e^{x_j - m}.$$
 #
-# A maximum, a sum and one picked element can each be computed part by part. The gradient of $x_j$ is $e^{x_j} / Z$, less 1
-# for the target's column. Once a rank knows $Z$, it computes the gradient of its own columns without asking anybody.
-#
+# A maximum, a sum and one picked element can each be computed part by part. The gradient with respect to $x_j$ is
+# $e^{x_j} / Z$, less 1 for the target's column. Once a rank knows $Z$, it computes the gradient of its own columns
+# without any communication.
+
 # %% tags=["figure"]
 labkit.figures.cut_logits()
 
 # %% [markdown]
-# Four tokens, twelve columns on three ranks. The targets are framed. Of token 0, each rank knows the largest of its own logits, a
-# part of the sum, and, if it has the target's column, the target's logit. The last line is all that the loss needs.
+# The logits of four tokens: twelve columns on three ranks, with the targets framed. Of token 0, each rank knows the
+# largest of its own logits, a part of the sum, and, if it has the target's column, the target's logit. The last line of
+# the table is all that the loss needs.
 #
-# # The **z-loss** adds a small multiple of $(\log Z)^2$ to the loss of each token, which keeps the logits from drifting away
-# together: the loss alone does not change when all logits grow by the same amount.
+# The **z-loss** adds a small multiple of $(\log Z)^2$ to the loss of each token. The cross-entropy does not change when
+# all logits of a token grow by the same amount, so nothing else keeps them from drifting away together.
 
 # %% [markdown]
-# **Predict:** 8,192 tokens, a vocabulary of 128,256, 8 ranks, everything in float32. The ranks need the maximum, the sum and
-# the target's logit of each token: three all-reduces, each a ring. How many MB does a rank send, if gathering the logits
-# costs 3,677 MB?
+# **Predict:** 8,192 tokens, a vocabulary of 128,256, 8 ranks, everything in float32. To gather the logits, each rank
+# would send 3,677 MB. Now the ranks need only the maximum, the sum and the target's logit of each token, by three
+# all-reduces, each of them a ring. How many MB does a rank send?
 
 # %% nbgrader={"grade": false, "grade_id": "17-predict-loss-sent", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("sent for the loss", None, unit="MB")
@@ -654,43 +693,46 @@ guesses.take("sent for the loss", None, unit="MB")
 # %% [markdown]
 # [[exercise 17-vocab-loss]]
 #
-# Write `vocab_parallel_loss(comm, logits, targets, ignore_index, z_weight)`. It returns the mean cross-entropy as a float32
-# number, the same on all ranks, whose `backward()` gives each rank the gradient of its own logits.
+# Write `vocab_parallel_loss(comm, logits, targets, ignore_index, z_weight)`. It returns the mean cross-entropy as a
+# float32 scalar tensor, the same on all ranks, whose `backward()` gives each rank the gradient of its own logits.
 #
-# - `logits` has shape `(n_tokens, columns)`: rank $r$ holds columns $rc$ to $(r+1)c - 1$ of the vocabulary, where $c$ is
-#   `columns`. It may be in bfloat16; then compute in float32. All ranks have the same `targets`, which are numbers in the
-#   whole vocabulary.
-# - Tokens whose target is `ignore_index` do not count: not in the sum, not in the number that it is divided by, and their
-#   gradient is 0. `ignore_index` may be a number that some rank has a column for.
+# - `logits` has shape `(n_tokens, columns)`: rank $r$ holds columns $rc$ to $(r+1)c - 1$ of the vocabulary, where $c$
+#   is `columns`. It may be in bfloat16; then compute in float32. All ranks have the same `targets`, which are column
+#   numbers in the whole vocabulary.
+# - Tokens whose target is `ignore_index` do not count: they add nothing to the sum, they are not counted in the number
+#   that the sum is divided by, and their gradient is 0. `ignore_index` may be a number that some rank has a column for.
 # - Add `z_weight` times the mean of $(\log Z)^2$ over the tokens that count.
-# - The vocabulary is filled up to a multiple of the number of ranks with columns whose logits are $-\infty$. A rank may have
-#   nothing else.
-# - Call at most three collectives, each for a few numbers of every token. No rank may hold a tensor as wide as the whole
-#   vocabulary.
+# - The vocabulary is padded to a multiple of the number of ranks with columns whose logits are $-\infty$. It can happen
+#   that a rank has no other columns.
+# - Call at most three collectives, forward and backward together. In all of them, a rank contributes at most three
+#   numbers for each token.
+# - Besides `logits` itself, a rank may at no time hold more than six tensors of its size in float32, nor any tensor as
+#   wide as the whole vocabulary.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Write the formula for one process first, with the maximum subtracted. Then ask of every number in it: which rank knows it,
-# and what do the others contribute instead?
+# Write the formula for one process first, with the maximum subtracted. Then ask of every number in it: which rank knows
+# it, and what do the others contribute instead?
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# One all-reduce with `op="max"` for the maximum. Then `(logits - top[:, None]).exp()`, summed by rows. A target belongs to
-# this rank if `0 <= target - rank * columns < columns`; all other ranks put 0 into the sum for it. Autograd does not see
-# what a collective writes, so write a `torch.autograd.Function` whose `backward` returns softmax less one-hot.
+# One all-reduce with `op="max"` brings the maximum, `top`. Then sum `(logits - top[:, None]).exp()` along each row. A
+# target belongs to this rank if `0 <= target - rank * columns < columns`; all other ranks put 0 into the sum for it.
+# Autograd does not see what a collective writes, so write a `torch.autograd.Function` whose `backward` returns the
+# softmax, less 1 at the target.
 #
 # </details>
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# `own = targets - comm.rank * columns`, `is_here = (own >= 0) & (own < columns)`, and
-# `picked = torch.where(is_here, shifted.gather(1, own.clamp(0, columns - 1)[:, None])[:, 0], 0.0)`. With
-# `sums = torch.stack([shifted.exp().sum(1), picked])` one all-reduce brings both. The loss of a token is
-# `sums[0].log() - sums[1]`, and `log_z = sums[0].log() + top`. In `backward`, the softmax of a row is multiplied by
-# `(1 + 2 * z_weight * log_z) / n_counted`, and `1 / n_counted` is subtracted at the target, if it is here. Rows that do not
-# count are 0.
+# `own = targets - comm.rank * columns`, `is_here = (own >= 0) & (own < columns)`, and `picked = torch.where(is_here,
+# shifted.gather(1, own.clamp(0, columns - 1)[:, None])[:, 0], 0.0)`. With `sums = torch.stack([shifted.exp().sum(1),
+# picked])` one all-reduce brings both. The loss of a token is `sums[0].log() - sums[1]`, and `log_z = sums[0].log() +
+# top`. In `backward`, the softmax of a row is multiplied by `(1 + 2 * z_weight * log_z) / n_counted`, and `1 /
+# n_counted` is subtracted at the target, if it is here. Rows that do not count are 0. Everything is multiplied by the
+# gradient that `backward` receives.
 #
 # </details>
 
@@ -743,8 +785,7 @@ class VocabParallelLoss(torch.autograd.Function):
 check("17-vocab-loss", vocab_parallel_loss)
 
 # %% [markdown]
-# Here is what your function sends for such a loss on 8 ranks, with 512 tokens, scaled up to 8,192. And next to it PyTorch's
-# `loss_parallel`, which does the same for distributed tensors:
+# Here is what your function sends for such a loss on 8 ranks. It is measured with 512 tokens and scaled up to 8,192:
 
 # %%
 if written(vocab_parallel_loss):
@@ -755,59 +796,61 @@ if written(vocab_parallel_loss):
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# 0.17 MB: three numbers of 4 bytes for each of 8,192 tokens are 98 KB, and a ring sends a tensor $2 \cdot 7/8$ times. (With
-# one all-gather of three numbers, as below, it is 0.69 MB.) The size of the vocabulary does not occur in it, so
-# gathering costs 21,000 times as much.
+# 0.17 MB: three numbers of 4 bytes for each of 8,192 tokens are 98 KB, and in a ring all-reduce each rank sends $2
+# \cdot 7/8$ times as many bytes as the tensor has. (With one all-gather of three numbers, as below, it is 0.69 MB.) The
+# size of the vocabulary does not matter here. Gathering the logits would cost 21,000 times as much.
 #
 # </details>
 #
 # <details><summary>At most three collectives. How is one possible?</summary>
 #
-# Let each rank use its *own* maximum $m_r$ and its own sum $s_r = \sum e^{x_j - m_r}$. One all-gather hands every rank all
-# the triples $(m_r, s_r, x_y \text{ or } 0)$. Then $m = \max_r m_r$ and $Z e^{-m} = \sum_r s_r e^{m_r - m}$, which each rank
-# computes for itself. This is the online softmax of lab 13, over ranks instead of tiles. It is a few more bytes and a third
-# of the latency: for so few bytes, the latency is what a call costs. (A rank with nothing but padding has
-# $m_r = -\infty$; take 0 instead, and its sum is 0.)
+# Let each rank use its *own* maximum $m_r$ and its own sum $s_r = \sum e^{x_j - m_r}$. One all-gather gives every rank
+# all the triples $(m_r, s_r, x_y \text{ or } 0)$. Then $m = \max_r m_r$ and $Z e^{-m} = \sum_r s_r e^{m_r - m}$, which
+# each rank computes for itself. This is the online softmax of lab 13, over ranks instead of tiles. It sends four times
+# the bytes on 8 ranks, but with one call instead of three, and for so few bytes the time of a call is mostly latency.
+# (A rank with nothing but padding has $m_r = -\infty$, and $-\infty - (-\infty)$ is NaN. Subtract 0 there: the rank's
+# sum is then 0.)
 #
 # </details>
 #
-# **In practice:** `torch.distributed.tensor.parallel.loss_parallel()` is a context in which `F.cross_entropy` of a tensor that
-# is sharded by columns does this, and Megatron-LM calls it `vocab_parallel_cross_entropy`. If logits are still too
-# large, cut the tokens into chunks as well, and compute one chunk's logits at a time.
+# **In practice:** inside the context manager `torch.distributed.tensor.parallel.loss_parallel()`, `F.cross_entropy`
+# does this for logits that are sharded by columns. Megatron-LM's function is `vocab_parallel_cross_entropy`. If the
+# logits are still too large, cut the tokens into chunks as well, and compute one chunk's logits at a time.
 
 # %% [markdown]
 # ## Look up tokens in a table that nobody has whole
 #
-# This section is optional. The embedding is the first layer's matrix with one *row* for each token, and is cut by rows: rank $r$
-# holds rows $rc$ to $(r+1)c - 1$. For each token exactly one rank has the row. If all others put in 0, the results are
-# partial, and one all-reduce makes them replicated. (With sequence parallelism it is a reduce-scatter.) Tied to the
-# head of the last section, this is the same cut of the same matrix: what are columns there are rows here.
+# This section is optional. The embedding is a table with one *row* for each token of the vocabulary. It is cut by rows:
+# with $c$ rows on each rank, rank $r$ holds rows $rc$ to $(r+1)c - 1$. For each token exactly one rank has the row. If
+# all others put in 0, the results are partial, and one all-reduce makes them replicated. (With sequence parallelism it
+# is a reduce-scatter.) In a model whose embedding and last layer share one weight, both cuts are the same: the last
+# section's columns are the rows here, because `F.linear` keeps its matrix transposed.
 #
 # [[exercise 17-vocab-embedding]]
 #
-# Write `vocab_parallel_embedding(comm, weight, tokens)`. `weight` has this rank's rows, as many on every rank, and `tokens` is any
-# shape of numbers in the whole vocabulary, the same on all ranks. The result has shape `(*tokens.shape, width)`, whole on every
-# rank. After `backward()`, each rank has the gradient of its own rows. There is one all-reduce in the forward pass, and no
-# collective in the backward pass.
+# Write `vocab_parallel_embedding(comm, weight, tokens)`. `weight` holds this rank's rows, the same number on every
+# rank. `tokens` is a tensor of any shape with row numbers in the whole table, the same on all ranks. The result has
+# shape `(*tokens.shape, width)` and is replicated. After `backward()`, each rank has the gradient of its own rows.
+# There is one all-reduce in the forward pass, and no collective in the backward pass.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# What does a rank look up for a token whose row it does not have, and what may come of it?
+# What does a rank look up for a token whose row it does not have, and what must it put into the sum?
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# Subtract the number of this rank's first row, clamp to rows that exist, look up, and multiply by 0 where the token was another
-# rank's. Then a sum over ranks whose backward pass hands the gradient on as it is.
+# Subtract the number of this rank's first row, clamp to rows that exist, look up, and multiply by 0 where the row
+# belongs to another rank. Then sum over the ranks, with a backward pass that hands the gradient on unchanged.
 #
 # </details>
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
 # `own = tokens - comm.rank * len(weight)`, `is_here = (own >= 0) & (own < len(weight))`, and
-# `F.embedding(own.clamp(0, len(weight) - 1), weight) * is_here[..., None]`. In the `forward` of an autograd function, clone
-# it and call `comm.all_reduce`. Its `backward(ctx, grad)` returns `grad, None`.
+# `F.embedding(own.clamp(0, len(weight) - 1), weight) * is_here[..., None]`. In the `forward` of an autograd function,
+# clone it and call `comm.all_reduce`. Its `backward(ctx, grad)` returns `grad, None`.
 #
 # </details>
 
@@ -841,54 +884,59 @@ class AddUpRows(torch.autograd.Function):
 check("17-vocab-embedding", vocab_parallel_embedding)
 
 # %% [markdown]
-# **In practice:** `RowwiseParallel` on an `nn.Embedding` does this in PyTorch, and `VocabParallelEmbedding` in Megatron-LM.
+# **In practice:** `RowwiseParallel` on an `nn.Embedding` does this in PyTorch, and `VocabParallelEmbedding` in
+# Megatron-LM.
 
 # %% [markdown]
 # ## Decide who talks to whom
 #
-# A large run cuts in several directions at once. Each rank has a place in every one of them, and talks to different ranks for
-# different reasons:
+# A large run cuts in several directions at once. Each rank has a place in every one of them, and talks to different
+# ranks for different reasons. The ranks of a data group have different data, those of a context group different parts
+# of the context, and so on:
 #
-# | group | its ranks have | what they send | how often |
+# | group | its ranks have | what they send | how often, forward and backward together |
 # |---|---|---|---|
-# | **tensor** | the same tokens, different parts of each layer | activations, by all-reduce | four times a layer and micro-batch |
-# | **context** | different parts of the same sequences | keys and values (lab 19) | once a layer and micro-batch |
-# | **data** | different samples, the same weights | gradients | once a step |
-# | **pipeline** | different layers | activations at the border of two stages (lab 18) | once a micro-batch |
-# | **expert** | different experts of a layer (lab 19) | tokens, to the rank with their expert | four times a layer and micro-batch |
+# | **tensor** | the same tokens, different parts of each layer | activations, by all-reduce | four times per layer and micro-batch |
+# | **context** | different parts of the same sequences | keys, values and their gradients (lab 19) | once each way per layer and micro-batch |
+# | **data** | different samples, the same weights | gradients | once per step |
+# | **pipeline** | different layers | activations between two stages, and their gradients (lab 18) | once each way per micro-batch |
+# | **expert** | different experts of a layer | tokens, to the rank with their expert and back (lab 19) | four times per layer and micro-batch |
 #
-# Tensor groups send the most, and nobody can compute while they do, because the next operation needs the result. Here is a
-# model of 70 billion parameters: 80 layers of width 8,192, on 8 × 4 × 2 ranks (tensor, pipeline, data), with 16 micro-batches
-# of 4,096 tokens in a step, everything in 16 bits.
+# Tensor groups send the most, and their ranks can compute nothing meanwhile, because the next operation needs the
+# result. Here is a model of 70 billion parameters, with 80 layers of width 8,192, on 8 × 4 × 2 ranks (tensor, pipeline,
+# data). The two data-parallel copies of the model each process 16 micro-batches of 4,096 tokens per step. Everything is
+# in 16 bits.
 
 # %%
 sent = sent_by_kind(n_params=70e9, width=8192, n_layers=80, n_tokens=4096, n_micro=16)
 for kind, n_bytes in sent.items():
     within, between = n_bytes / 400e9, n_bytes / 50e9
     print(
-        f"{kind:9}{n_bytes / 1e9:8.1f} GB a step and rank: {within:6.2f} s within a node, {between:6.2f} s between nodes"
+        f"{kind:9}{n_bytes / 1e9:8.1f} GB per step and rank: {within:6.2f} s within a node, "
+        f"{between:6.2f} s between nodes"
     )
 
 # %% [markdown]
-# Within a node, a GPU sends 400 GB/s in this example, and 50 GB/s to another node. At 400 TFLOP/s, a GPU computes for 2.2 s in
-# such a step. Tensor groups inside a node add 0.4 s to that; tensor groups across nodes would add 3 s, more than the computation
-# itself. **So a tensor group never leaves its node**, and pipelines, which send the least, cross from node to node.
+# In this example, a GPU sends 400 GB/s within a node, and 50 GB/s to another node. If it computes 400 TFLOP/s, its work
+# in such a step takes 2.2 s. Tensor groups inside a node add 0.4 s to that. Tensor groups across nodes would add 3 s,
+# more than the computation itself. **So a tensor group never leaves its node**, and pipelines, which send the least,
+# cross from node to node.
 #
-# In code this is only a matter of numbering. Launchers number ranks node by node: ranks 0 to 7 are on the first node. Think of
-# the ranks as a grid in which one dimension runs fastest, like the columns of a tensor in memory. Ranks that differ in the
-# fastest dimension alone are neighbours, and neighbours are on one node.
+# In code this is only a matter of numbering. Launchers number ranks node by node: with 8 GPUs per node, ranks 0 to 7
+# are on the first node. Think of the ranks as a grid in which one dimension runs fastest, like the last index of a
+# tensor in memory. Ranks that differ only in the fastest dimension have consecutive numbers, so they are on one node.
 
 # %% tags=["figure"]
 labkit.figures.grid_of_ranks()
 
 # %% [markdown]
-# This is the lecture's example: 2 nodes of 8 GPUs, with tensor groups of 2, pipelines of 4 stages, and data groups of 2. Under
-# each rank stand its places in the three dimensions. Tensor runs fastest, then data, then pipeline. Coloured are the ranks
-# to which rank 5 talks: with each of them it shares two of the three places.
+# An example: 2 nodes of 8 GPUs, with tensor groups of 2, pipelines of 4 stages, and data groups of 2. Tensor runs
+# fastest, then data, then pipeline. Under the number of each rank stand its places in the three dimensions. The
+# coloured ranks are those that rank 5 talks to: each of them has two of its three places in common with rank 5.
 
 # %% [markdown]
-# **Predict:** in this picture there are 8 tensor groups, 8 data groups and 4 pipelines. How many of these 20 groups have ranks
-# on both nodes?
+# **Predict:** in this picture there are 8 tensor groups, 8 data groups and 4 pipelines. How many of these 20 groups
+# have ranks on both nodes?
 
 # %% nbgrader={"grade": false, "grade_id": "17-predict-crossing", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("groups on two nodes", None, unit="groups")
@@ -896,22 +944,24 @@ guesses.take("groups on two nodes", None, unit="groups")
 # %% [markdown]
 # [[exercise 17-rank-groups]]
 #
-# Write `rank_groups(n_nodes, ranks_per_node, tensor, context, pipeline, expert)`. The last four are sizes of groups. The size of
-# data groups is what is left: all ranks divided by `tensor * context * pipeline`. The grid runs along tensor first, then
-# along context, data and pipeline.
+# Write `rank_groups(n_nodes, ranks_per_node, tensor, context, pipeline, expert)`. The last four are sizes of groups.
+# The size of a data group follows from them: the number of all ranks divided by `tensor * context * pipeline`. In the
+# grid, tensor runs fastest, then context, then data, then pipeline.
 #
-# Return a dict with seven keys. Each value is a list of all groups of that kind, and a group is a list of ranks in ascending order:
+# Return a dict with the seven keys below. Each value is a list of all groups of that kind, in any order. A group is a
+# list of ranks in ascending order, and can have only one rank:
 #
 # - `"tensor"`, `"context"`, `"data"`, `"pipeline"`: ranks that differ in this dimension alone.
-# - `"gradients"`: ranks that hold the same dense weights, over which their gradients are averaged. That is data and context
-#   together: a part of a sequence gives a part of the gradient, as a sample does.
-# - `"expert"`: the ranks over which the experts of a layer are dealt. Take each group of `"gradients"` and cut it into pieces
-#   of `expert` ranks, one after the other.
-# - `"expert_gradients"`: ranks that hold the same experts: those with the same place in their expert groups, out of one group of
-#   `"gradients"`.
+# - `"gradients"`: ranks that hold the same dense weights (all weights but those of experts), over which the gradients
+#   of these weights are averaged. They differ in data or context or both, because a part of a sequence gives a part of
+#   the gradient, as a sample does.
+# - `"expert"`: ranks that together hold all experts of a layer. Take each group of `"gradients"` in ascending order:
+#   its first `expert` ranks are one expert group, the next `expert` ranks another one, and so on.
+# - `"expert_gradients"`: ranks that hold the same experts. These are the ranks of one `"gradients"` group that have the
+#   same place in their expert groups.
 #
-# Raise `ValueError` if the sizes do not divide the number of ranks, if the groups of `"gradients"` cannot be cut into such
-# pieces, or if some tensor group would have ranks on two nodes.
+# Raise `ValueError` if `tensor * context * pipeline` does not divide the number of ranks, if `expert` does not divide
+# the size of the `"gradients"` groups, or if some tensor group would have ranks on two nodes.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -921,16 +971,17 @@ guesses.take("groups on two nodes", None, unit="groups")
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# Move the dimension of a kind to the end and flatten all others: each row is a group. For `"gradients"` reshape the grid so that
-# data and context are one dimension, and for the experts, split this dimension in two.
+# For each kind, move its dimension to the end of the grid and flatten all others: then each row is a group. For
+# `"gradients"`, reshape the grid so that data and context are one dimension. For the experts, split this dimension in
+# two.
 #
 # </details>
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
 # `grid = torch.arange(n).reshape(pipeline, data, context, tensor)`, and
-# `grid.movedim(dim, -1).reshape(-1, grid.shape[dim]).tolist()` are the groups of a dimension. The experts' grid has the shape
-# `(pipeline, data * context // expert, expert, tensor)`. A tensor group leaves its node if
+# `grid.movedim(dim, -1).reshape(-1, grid.shape[dim]).tolist()` are the groups of a dimension. The experts' grid has the
+# shape `(pipeline, data * context // expert, expert, tensor)`. Some tensor group has ranks on two nodes if
 # `ranks_per_node % tensor` is not 0.
 #
 # </details>
@@ -979,35 +1030,37 @@ def rank_groups(
 check("17-rank-groups", rank_groups)
 
 # %% [markdown]
-# Your groups of the lecture's example. Each panel is one kind, and ranks of the same colour and letter are one group:
+# Your groups of the example. Each panel is one kind, and ranks with the same colour and letter are one group:
 
 # %% tags=["figure"]
 labkit.figures.rank_grid(rank_groups(2, 8, tensor=2, pipeline=4), 8, ("tensor", "data", "pipeline"))
 
 # %%
 if written(rank_groups):
-    of_lecture = rank_groups(2, 8, tensor=2, pipeline=4)
+    of_example = rank_groups(2, 8, tensor=2, pipeline=4)
     for kind in ("tensor", "data", "pipeline"):
-        crossing = sum(len({rank // 8 for rank in group}) > 1 for group in of_lecture[kind])
-        print(f"{kind:9}{len(of_lecture[kind])} groups, {crossing} on two nodes")
+        crossing = sum(len({rank // 8 for rank in group}) > 1 for group in of_example[kind])
+        print(f"{kind:9}{len(of_example[kind])} groups, {crossing} on two nodes")
     guesses.settle(
         "groups on two nodes",
         sum(
             len({rank // 8 for rank in group}) > 1
             for kind in ("tensor", "data", "pipeline")
-            for group in of_lecture[kind]
+            for group in of_example[kind]
         ),
     )
 
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# Four: the pipelines, and nothing else. Two stages of each pipeline are on each node, so the activations of one micro-batch cross
-# once each way. The data groups stay inside a node as well, because data runs faster than pipeline.
+# Four: the four pipelines, and nothing else. Each pipeline has two stages on each node, so the activations of a
+# micro-batch cross between nodes once, and their gradients once on the way back. The data groups stay inside a node as
+# well, because data runs faster than pipeline.
 #
 # </details>
 #
-# Now all kinds at once, on 4 nodes: tensor groups of 2, context groups of 2, 2 pipeline stages, and experts dealt over 4 ranks.
+# Now all kinds at once, on 4 nodes: tensor groups of 2, context groups of 2, pipelines of 2 stages, and expert groups
+# of 4.
 
 # %% tags=["figure"]
 labkit.figures.rank_grid(
@@ -1017,55 +1070,58 @@ labkit.figures.rank_grid(
 )
 
 # %% [markdown]
-# Look at an expert group: it cuts through data groups and context groups, because what its ranks share is not a sample but a set of
-# experts. And every tensor group is a pair of neighbours in one row.
+# Look at an expert group: it consists of two context groups and has two of the four ranks of two data groups. For the
+# experts it does not matter whether two ranks have different samples or different parts of one sample. Every tensor
+# group is a pair of neighbours on one node.
 #
-# **In practice:** `init_device_mesh("cuda", (4, 2, 2), mesh_dim_names=("pp", "dp", "tp"))` makes this grid, the last dimension
-# running fastest, and `mesh["tp"]` is the tensor group of the calling rank. In Megatron-LM the order is a
-# flag: `--use-tp-pp-dp-mapping` exchanges data and pipeline. The groups are only right if ranks are numbered node by
-# node, as `torchrun` does it.
+# **In practice:** `init_device_mesh("cuda", (4, 2, 2), mesh_dim_names=("pp", "dp", "tp"))` makes the grid of the first
+# example (the last dimension runs fastest), and `mesh["tp"].get_group()` is the tensor group of the calling rank. In
+# Megatron-LM a flag, `--use-tp-pp-dp-mapping`, exchanges data and pipeline. The groups stay inside nodes only if ranks
+# are numbered node by node, as `torchrun` numbers them.
 
 # %% [markdown]
 # ## Find what no loss curve shows
 #
-# A run that cuts over tensor groups, along the sequence, and over data groups has a dozen places where a sum over some group has
-# to stand, and real frameworks have had bugs of this kind. None of them raises an error, and most do not change the loss of the
-# first step at all.
+# A program that combines tensor, sequence and data parallelism has a dozen places where something must be summed over
+# some group, and real frameworks have had bugs in such places. None of these bugs raises an error, and most do not
+# change the loss of the first step at all.
 #
-# The tool against all of them is old: run one step on the ranks and the same step in one process, with the same weights,
-# tokens and dropout masks, and **compare the gradients, parameter by parameter, rank by rank**. In float64 the
-# two agree to about 12 digits if the program is right. What differs, and how, says what is wrong.
+# One old method finds all of them: run one step on the ranks and the same step in one process, with the same weights,
+# tokens and dropout masks, and **compare the gradients, parameter by parameter, rank by rank**. In float64 the two
+# agree to about 12 digits if the program is right. If they do not, which gradients differ, and how, tells you what is
+# wrong.
 #
-# For the rest of this lab there is a small transformer of two blocks on 2 × 4 ranks (data, tensor), written as in the
-# sections above. Its sequences are cut over the tensor group between the layers, and it has half as many key heads as ranks. Here it
-# is with one bug: somebody forgot to sum the gradient of one norm.
+# The rest of this lab uses a small transformer of two blocks on 2 × 4 ranks (data, tensor), written as in the sections
+# above. Between the layers it is sequence-parallel, and the four ranks of a tensor group share two key and value heads.
+# Here it is with one bug: somebody forgot to sum the gradient of one norm.
 
 # %% tags=["figure"]
 one_bug = run_with("not summed", "blocks.0.norm2.weight")
 labkit.figures.gradient_ratios(one_bug.reference, one_bug.ranks)
 
 # %% [markdown]
-# A row is a parameter, in the order of the forward pass. A dot is a rank: the norm of its gradient, divided by that of
-# what it should hold. One row is wrong, and in a telling way: each rank has another value, and another direction.
+# A row is a parameter, in the order of the forward pass. A dot is a rank: the norm of its gradient, divided by the norm
+# of the gradient that it should have. One row is wrong, and its pattern says why: the ranks' gradients have different
+# norms, and they point in other directions than the right one. So each of them is only a term of a sum.
 #
-# These are the ten kinds of bugs. $t$ is the size of a tensor group, and $d$ the size of a data group (always different
-# here). "Reference" is what a rank should have: its part of the gradient of one process.
+# These are the ten kinds of bugs. $t$ is the size of a tensor group, and $d$ the size of a data group. Here they are
+# always different. The **reference** is the gradient that a rank should have: its part of the gradient of one process.
 #
 # | kind | what went wrong | what the gradients look like |
 # |---|---|---|
-# | `"not summed"` | a norm sees a rank's own tokens only; its gradient was not summed over the tensor group | one parameter: the gradients of a tensor group add up to the reference |
-# | `"replicas not summed"` | several ranks hold the same key head, and each sees its own query heads only | one parameter: those of a tensor group that *have the same reference* add up to it, and these are not all |
-# | `"wrong group"` | a cut weight was averaged over all ranks, not over its data group | one parameter: all ranks of a tensor group have the mean of the tensor group's references |
+# | `"not summed"` | a norm works on a rank's own tokens only, and its gradient was not summed over the tensor group | one parameter: the gradients of the ranks of a tensor group add up to the reference |
+# | `"replicas not summed"` | several ranks hold the same key and value head, each for its own query heads, and its gradient was not summed over them | one parameter: the same, but only the ranks of a tensor group whose *references are equal* add up to it, and these are not all of the group |
+# | `"wrong group"` | the gradient of a cut weight was averaged over all ranks, not over its data group | one parameter: every rank has the mean of the references of its tensor group |
 # | `"on every rank"` | a bias was added by every rank before the sum (it is 0 at the start, so the loss is right) | one parameter: $t$ times the reference |
-# | `"ties not summed"` | embedding and head are one weight, but each copy kept its own gradient | two parameters whose references are equal: their gradients add up to it |
-# | `"backward not reduced"` | an all-gather whose backward pass keeps the rank's own gradient, where the ranks' should be added up | everything before that place is wrong, everything after it is right |
-# | `"averaged twice"` | the loss was divided by $d$, and the gradients were averaged | everything: $1/d$ of the reference |
-# | `"wrong world size"` | a sum over the data group, divided by the number of all ranks | everything: $1/t$ of the reference |
-# | `"clipped locally"` | each rank clipped by the norm of what it holds | everything: a factor for each rank, not the same for all ranks of a tensor group |
-# | `"one seed"` | all ranks drop the same elements of their different tokens | everything differs, by no factor |
+# | `"ties not summed"` | embedding and head are one weight, but each of the two copies kept its own gradient | two parameters with equal references: the gradients of the two add up to the reference |
+# | `"backward not reduced"` | the backward pass of an all-gather took the rank's own gradient, where the gradients of all ranks should be added up | every parameter before that place is wrong, every one after it is right |
+# | `"averaged twice"` | the loss was divided by $d$ before `backward()`, and then the gradients were averaged over the data group as well | all parameters: $1/d$ of the reference |
+# | `"wrong world size"` | gradients were summed over the data group, but divided by the number of all ranks | all parameters: $1/t$ of the reference |
+# | `"clipped locally"` | each rank clipped its gradients by the norm of what it holds itself | all parameters: one factor for each rank, which is not the same for all ranks of a tensor group |
+# | `"one seed"` | all ranks of a tensor group use the same dropout mask, though they have different tokens | all parameters differ, and not by a factor |
 
 # %% [markdown]
-# **Predict:** for how many of the ten bugs does the loss of the first step differ from the right one?
+# **Predict:** for how many of the ten bugs does the loss of the first step, as it is logged, differ from the right one?
 
 # %% nbgrader={"grade": false, "grade_id": "17-predict-losses", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("bugs that change the first loss", None, unit="bugs")
@@ -1082,9 +1138,10 @@ guesses.settle("bugs that change the first loss", n_seen)
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# One: with one dropout seed the forward pass is another one. (It is a fair loss of a fair model, only not of this one. Without the
-# reference beside it, nobody would notice that either.) All other bugs are in the backward pass or after it. The later
-# losses do differ, but you have no right ones to compare them with.
+# One: `"one seed"` changes the forward pass. (Nobody would notice that either without the right loss beside it: it is a
+# plausible loss, only with other dropout masks.) Eight of the others are in the backward pass or after it, and the bias
+# that is added on every rank is still 0. The losses of later steps do differ, but you have no right ones to compare
+# them with.
 #
 # </details>
 #
@@ -1092,36 +1149,40 @@ guesses.settle("bugs that change the first loss", n_seen)
 #
 # Write `blame(reference_grads, rank_grads, groups)`. It returns `(parameter, kind)`, or `None` if everything is right.
 #
-# - `reference_grads[rank][name]` is what the rank should have, and `rank_grads[rank][name]` what it has: float64 tensors of the
-#   same shape. The names come in the order of the forward pass.
-# - `groups["tensor"]` and `groups["data"]` are lists of groups, as in `rank_groups`.
-# - `kind` is one of the ten words. `parameter` is the name of the wrong parameter. Of `"ties not summed"` it is the first
-#   of the two names. Of `"backward not reduced"` it is the wrong parameter nearest to the loss. If *all* parameters are wrong,
-#   it is `"all"`.
-# - At most one bug is in a run. Numbers that should be equal agree to 8 digits at least, relative to the norm of the tensor.
-#   Different ones differ in the first few digits.
+# - `reference_grads[rank][name]` is the gradient that the rank should have, and `rank_grads[rank][name]` the one that
+#   it has: float64 tensors of the same shape. The names come in the order of the forward pass.
+# - `groups["tensor"]` and `groups["data"]` are lists of groups, as `rank_groups` returns them. Their sizes are not
+#   always 4 and 2.
+# - `kind` is one of the ten strings of the table. `parameter` is the name of the wrong parameter. For
+#   `"ties not summed"` it is the first of the two names. For `"backward not reduced"` it is the wrong parameter nearest
+#   to the loss. If *all* parameters are wrong, it is `"all"`.
+# - A run has at most one bug. Tensors that should be equal are: the norm of their difference is at most $10^{-8}$ of
+#   their norm. All others differ by far more.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# First list the wrong parameters: those for which some rank differs. Then ask how many there are. None, one, all, or something in
-# between?
+# First list the wrong parameters: those for which some rank differs from its reference. Then ask how many there are.
+# None, one, two, all, or something in between?
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# All: divide norms to get each rank's factor, and test whether the reference times the factor is the gradient, for *every*
-# parameter. If not, it is the seed. One: test the four traces one after the other. For the two missing sums, add up the gradients
-# of those ranks of the tensor group whose references are equal to yours.
+# All: divide norms to get one factor for each rank, and test whether the reference times this factor is the gradient,
+# for *every* parameter. If not, it is the seed. Two: test whether they are tied. One: four kinds of bugs make one
+# parameter wrong, so test for them one after the other. For the two missing sums, add up the gradients of those ranks
+# of the tensor group whose references are equal to the rank's own.
 #
 # </details>
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# `def near(a, b): return (a - b).norm() <= 1e-8 * b.norm()`. For one wrong name and each rank, with `group` its tensor group:
-# `near(got, t * ref)` is "on every rank"; `near(got, sum(refs of group) / t)` is "wrong group"; and with
-# `alike = [r for r in group if torch.equal(refs[r], ref)]`, `near(sum(gots of alike), ref)` is a missing sum, of replicas if
-# `len(alike) < t`. If none fits, it is "backward not reduced", at the last of the wrong names.
+# `def near(a, b): return (a - b).norm() <= 1e-8 * b.norm()`. If two names are wrong, and their gradients add up to the
+# reference, they are tied. For one wrong name, a test has to hold on every rank. Let `got` and `ref` be the rank's
+# tensors and `group` its tensor group: `near(got, t * ref)` is "on every rank", and `near(got, sum(refs of group) / t)`
+# is "wrong group". With `alike = [r for r in group if torch.equal(refs[r], ref)]`, `near(sum(gots of alike), ref)` is a
+# missing sum, of replicas if `len(alike) < t`. If nothing fits, it is "backward not reduced", at the last of the wrong
+# names.
 #
 # </details>
 
@@ -1185,7 +1246,8 @@ def norm_of(grads: dict[str, Tensor]) -> Tensor:
 check("17-compose-bugs", blame)
 
 # %% [markdown]
-# Your tool, on all ten runs from above:
+# Your tool, on all ten runs from above. Below the list is the run with an all-gather whose backward pass is wrong, this
+# time behind `blocks.1.norm1`:
 
 # %%
 for kind, run in runs_of_bugs.items():
@@ -1198,22 +1260,24 @@ labkit.figures.gradient_ratios(
 )
 
 # %% [markdown]
-# This is what a mistake in the backward pass looks like: everything after it is right, and it spoils everything before
-# it. In a run of 80 layers the step from right to wrong still stands at one line, which is why parameters are compared
-# in the order of the forward pass.
+# This is what a mistake in the backward pass looks like: the parameters after it in the forward pass are right, and all
+# those before it are wrong. In a model of 80 layers, too, the border between wrong and right is at one row. That is why
+# parameters are compared in the order of the forward pass.
 #
-# **In practice** nobody has one process for 70 billion parameters. Make the model small instead: two layers, narrow, but with the
-# same code and the same groups, in float64 (or float32, and 4 digits), dropout included. Write it as a test that runs
-# before every large run. What most projects compare between layouts are loss curves, and nine of the ten bugs of the table begin with
-# the right loss.
+# **In practice** nobody can run 70 billion parameters in one process. Make the model small instead: two narrow layers,
+# but with the same code and the same kinds of groups, in float64 (in float32, expect 4 digits), dropout included. Write
+# it as a test that runs before every large run. Most projects compare only loss curves between layouts, and nine of the
+# ten bugs of the table begin with the right loss.
 
 # %% [markdown]
 # ## Mend one
 #
 # Here is the end of such a program: what happens between the backward pass and the optimizer. `grads` are a rank's own
-# gradients, and the function changes them in place. `cuts[name]` says how a parameter is cut: `"rows"` or `"columns"` (each rank of a
-# tensor group has another part), `"kv"` (key and value heads, of which the ranks in `replicas` have the same), or `"whole"`
-# (every rank has all of it, and uses it on its own tokens). `ties` are pairs of names of one weight. There is one bug in it.
+# gradients, and the function changes them in place. `cuts[name]` says how a parameter is cut: `"rows"` or `"columns"`
+# (each rank of a tensor group has a different part), `"kv"` (key and value heads: the ranks in `replicas` have the same
+# ones), or `"whole"` (every rank has all of it, and uses it on its own tokens). `ties` are pairs of names that belong to
+# one weight. One line has a bug. It makes several parameters wrong at once, which is more than `blame` was written for,
+# so read its answer with care:
 
 
 # %%
@@ -1240,9 +1304,10 @@ labkit.figures.gradient_ratios(shown.reference, shown.ranks)
 # %% [markdown]
 # [[exercise 17-mend]]
 #
-# Write `finish_gradients`: the same without the bug. After it, each rank has its part of the gradients of one process. It gets
-# the communicators of three groups: `tensor`, `replicas` (the ranks of the tensor group that hold the same key and value heads;
-# it may be this rank alone) and `data`. Each data group's loss is the mean over its own tokens.
+# Write `finish_gradients`: the same function without the bug. After it, each rank has its part of the gradients of one
+# process. It gets the communicators of three groups: `tensor`, `replicas` (the ranks of the tensor group that hold the
+# same key and value heads; it may be this rank alone) and `data`. The ranks of a tensor group have computed the mean
+# loss of their own tokens; the loss of one process is the mean of these losses over a data group.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -1252,8 +1317,9 @@ labkit.figures.gradient_ratios(shown.reference, shown.ranks)
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# The bias of a row-parallel layer is added after the reduce-scatter, so each rank adds it to its own tokens. Its gradient is partial, as
-# that of a norm is. Names are a bad way to tell such parameters; `up.bias` is cut by rows and needs no sum.
+# The bias of a layer that is cut by rows of $B$ (`o.bias`, `down.bias`) is added after the reduce-scatter, so each rank
+# adds it to its own tokens. Its gradient is partial, as that of a norm is. A name does not tell you which parameters
+# these are: `up.bias` is a bias as well, but it is cut by rows and needs no sum.
 #
 # </details>
 #
@@ -1292,14 +1358,14 @@ def finish_gradients(
 check("17-mend", finish_gradients)
 
 # %% [markdown]
-# Megatron-LM does not go by names either: such parameters carry an attribute, `sequence_parallel = True`, and what finishes
-# the gradients looks for it. A new layer whose author forgets the attribute brings the bug back, and no loss curve will
-# show it.
+# Megatron-LM does not go by names either: such parameters carry the attribute `sequence_parallel = True`, and the code
+# that finishes the gradients looks for it. If the author of a new layer forgets the attribute, the bug is back, and no
+# loss curve will show it.
 
 # %% [markdown]
 # ## What you measured
 #
-# One rank of four, by your own classes:
+# What one of four ranks keeps and sends, with your own classes:
 
 # %%
 if written(ParallelMLP, SequenceParallelMLP):
@@ -1310,14 +1376,14 @@ if written(ParallelMLP, SequenceParallelMLP):
         print(f"{name:22} held {cost.held:>9,} B after the forward pass, {cost.sent:>9,} B sent")
 
 # %% [markdown]
-# | feature | speed | memory a rank | where it ends |
+# | technique | what it sends | memory per rank | what limits $t$ |
 # |---|---|---|---|
-# | MLP in columns, then rows | an all-reduce of the activations each way | weights and hidden activations divided by $t$ | the bandwidth between ranks: a node |
-# | attention by heads | the same | the same; keys and values only down to one head | the number of query heads |
-# | sequence parallelism | one all-gather more in the backward pass | what lies between the layers divided by $t$ | as above |
-# | loss over a cut vocabulary | a few numbers for each token | logits divided by $t$ | |
+# | MLP in columns, then rows | one all-reduce of the activations each way | weights and hidden activations divided by $t$ | bandwidth: the GPUs of one node |
+# | attention by heads | the same | the same, but keys and values never less than one head | the number of query heads |
+# | sequence parallelism | one all-gather more, in the backward pass | activations between the layers divided by $t$ | the same as for the layers |
+# | loss over a cut vocabulary | three numbers for each token | logits divided by $t$ | hardly anything |
 #
-# Every tensor is replicated, sharded or partial, and every collective is a change of that word. When something is wrong,
+# Every tensor is replicated, sharded or partial, and a collective changes that word. When you suspect a mistake,
 # compare gradients parameter by parameter, not losses.
 #
 # And this is how well you guessed:
@@ -1345,37 +1411,38 @@ labkit.feature_row(
 # Two questions, 2 + 2 points. A person reads your answers, so no check responds at once, and `progress` does not count
 # them. A few sentences each; numbers count more than words.
 #
-# **A.** (2 points, read by a person) A model with 32 layers and 4,096 columns is trained on 4,096 tokens at a time in 16 bits, with
-# tensor parallelism over 8 GPUs. Each layer has an attention and an MLP block. How many bytes does a GPU send for the all-reduces of
-# one forward and backward pass? Compare the time that this takes at 400 GB/s within a node and at 50 GB/s between nodes with the time
-# for computing: each GPU makes 400 TFLOP/s, and a layer has $12 \cdot 4096^2$ weights.
+# **A.** (2 points, read by a person) A model with 32 layers and 4,096 columns is trained on 4,096 tokens at a time in
+# 16 bits, with tensor parallelism over 8 GPUs. Each layer has an attention and an MLP block. How many bytes does a GPU
+# send for the all-reduces (rings) of one forward and backward pass? How long does this take at 400 GB/s within a node,
+# and at 50 GB/s between nodes? Compare both with the time for computing: each GPU computes 400 TFLOP/s, and a layer has
+# $12 \cdot 4096^2$ weights.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "17-open-inside-a-node", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
-# One tensor is 4096 x 4096 x 2 B = 33.6 MB. An all-reduce sends 2 x 7/8 of it: 58.7 MB. Four of them in each of 32 layers: 128 x 58.7
-# MB = 7.5 GB. Within a node 19 ms, between nodes 150 ms. Computing: 6 x 32 x 12 x 4096^2 x 4096 = 1.58e14 FLOP, over 8 GPUs 2.0e13,
-# at 400 TFLOP/s 49 ms. So within a node communication adds about 38 % if it does not overlap, and between nodes it takes three
-# times as long as the work: tensor groups stay inside a node.
+# One tensor is 4096 x 4096 x 2 B = 33.6 MB. An all-reduce sends 2 x 7/8 of it: 58.7 MB. Four of them in each of 32
+# layers: 128 x 58.7 MB = 7.5 GB. Within a node 19 ms, between nodes 150 ms. Computing: 6 x 32 x 12 x 4096^2 x 4096 =
+# 1.58e14 FLOP, over 8 GPUs 2.0e13, at 400 TFLOP/s 49 ms. So within a node communication adds about 38 % if it does not
+# overlap, and between nodes it takes three times as long as the work: tensor groups stay inside a node.
 #
-# Marks: 1 for the bytes (1/2 if the factor 2 x 7/8 is missing or there are two all-reduces instead of four a layer). 1/2 for the
-# time of computing. 1/2 for the comparison.
+# Marks: 1 for the bytes (1/2 if the factor 2 x 7/8 is missing or there are two all-reduces instead of four a layer).
+# 1/2 for the time for computing. 1/2 for the comparison.
 # ### END SOLUTION
 
 # %% [markdown]
-# **B.** (2 points, read by a person) A colleague adds dropout after the all-reduce of the MLP, on the replicated output, and draws
-# the mask from the generator for sharded tensors. The loss falls, and gradients of all cut weights look plausible. What
-# exactly goes wrong, and which comparison would have shown it in the first step?
+# **B.** (2 points, read by a person) A colleague adds dropout after the all-reduce of the MLP, on the replicated
+# output, and draws the mask from the generator for sharded tensors. The loss falls, and the gradients of all cut
+# weights look plausible. What exactly goes wrong, and which comparison would have shown it in the first step?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "17-open-dropout", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
-# The output should be replicated, but with a different mask on each rank the ranks go on with different activations: each has a
-# residual stream of its own. The next layer's all-reduce then adds up terms that belong to different inputs. In the backward pass,
-# the gradients of the replicated parameters (norms, output biases) differ between ranks, so that their copies drift apart. Compare a
-# tensor that should be replicated over the ranks (the output, or a norm's gradient) bit by bit, or all gradients with those of one
-# process that uses the same mask.
+# The output should be replicated, but with a different mask on each rank the ranks go on with different activations:
+# each has a residual stream of its own. The next layer's all-reduce then adds up terms that belong to different inputs.
+# In the backward pass, the gradients of the replicated parameters (norms, output biases) differ between ranks, so that
+# their copies drift apart. Compare a tensor that should be replicated over the ranks (the output, or a norm's gradient)
+# bit by bit, or all gradients with those of one process that uses the same mask.
 #
-# Marks: 1 for "the copies differ from here on", with a consequence. 1 for a comparison that shows it (ranks among each other, or with one
-# process; not the loss).
+# Marks: 1 for "the copies differ from here on", with a consequence. 1 for a comparison that shows it (ranks among each
+# other, or with one process; not the loss).
 # ### END SOLUTION
 
 # %% [markdown]
@@ -1385,9 +1452,9 @@ labkit.feature_row(
 #   (2019). Columns, then rows; heads; the vocabulary.
 # - Vijay Korthikanti and others, *Reducing Activation Recomputation in Large Transformer Models* (MLSys 2023). Sequence
 #   parallelism.
-# - PyTorch's documentation of `torch.distributed.tensor.parallel`, whose `DTensor` calls the three words `Replicate`, `Shard`
-#   and `Partial`.
+# - PyTorch's documentation of `torch.distributed.tensor.parallel`, whose `DTensor` calls the three words `Replicate`,
+#   `Shard` and `Partial`.
 #
-# **Sources.** The texts above. Grouped-query attention: Joshua Ainslie and others, *GQA: Training Generalized Multi-Query
-# Transformer Models from Multi-Head Checkpoints* (EMNLP 2023). The numbers of heads of Llama 3.1 405B: its model card. The seeds
-# of sharded and replicated regions: Megatron-LM's `tensor_parallel/random.py`.
+# **Sources.** The texts above. Grouped-query attention: Joshua Ainslie and others, *GQA: Training Generalized
+# Multi-Query Transformer Models from Multi-Head Checkpoints* (EMNLP 2023). The numbers of heads of Llama 3.1 405B: its
+# model card. The seeds of sharded and replicated regions: Megatron-LM's `tensor_parallel/random.py`.

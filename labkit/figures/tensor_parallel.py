@@ -21,7 +21,7 @@ SIDES = {TOKENS: 0.9, HIDDEN: 1.3, FFN: 2.6}
 """Drawn lengths: not to scale, or the matrices would be slivers."""
 
 
-SAID = {"replicated": "whole", "partial": "one of a sum", "columns": "columns", "rows": "rows"}
+SAID = {"replicated": "whole", "partial": "term of a sum", "columns": "columns", "rows": "rows"}
 
 
 def cut_matrices(n_ranks: int = 4) -> Figure:

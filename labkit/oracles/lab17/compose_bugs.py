@@ -64,13 +64,14 @@ def in_words(run: Observation) -> str:
 
 
 DEFINITIONS = {
-    "not summed": "Of a gradient that was not summed, the ranks of a tensor group have different parts, and the parts "
+    "not summed": "If a gradient was not summed, the ranks of a tensor group have different terms of it, and the terms "
     "add up to the reference.",
     REPLICAS: "Where there are fewer key and value heads than ranks, only the ranks with the same head add up to the "
     "reference: those of a tensor group whose references are equal.",
-    "on every rank": "A bias that is added on every rank gets its gradient as many times as a tensor group has ranks.",
-    "wrong group": "Averaged over the wrong group, all ranks of a tensor group have the same gradient, the mean of "
-    "what they should have.",
+    "on every rank": "A bias that is added on every rank gets its gradient as many times as a tensor group has ranks: "
+    "t times the reference.",
+    "wrong group": "If a gradient was averaged over all ranks, those of a tensor group have the same gradient, the "
+    "mean of what they should have.",
     TIES: "Two names with equal references are one weight. If its gradients were not added, those under the two names "
     "add up to the reference. Blame the first name.",
     "averaged twice": "If the loss is averaged twice, all gradients are the reference divided by the size of a data "
@@ -79,10 +80,10 @@ DEFINITIONS = {
     "reference divided by the size of a tensor group.",
     CLIPPED: "If each rank clips by the norm of its own gradients, all gradients of a rank are the reference times one "
     "factor, and ranks of a tensor group have different factors.",
-    "one seed": "With one dropout seed for all ranks the forward pass itself is another one: all parameters point "
-    "elsewhere, those nearest to the loss too, and no factor mends it.",
-    "backward not reduced": "If a backward pass is not reduced somewhere, all parameters before that place are wrong, "
-    "and all after it are right. Blame the last wrong one.",
+    "one seed": "With one dropout seed for all ranks the forward pass itself differs: the gradients of all "
+    "parameters, those nearest to the loss too, point in another direction, and no factor mends it.",
+    "backward not reduced": "If the backward pass of one all-gather does not add up the gradients of the ranks, all "
+    "parameters before that place are wrong, and all after it are right. Blame the last wrong one.",
 }
 
 COMPOSE_BUGS = Oracle(
@@ -98,7 +99,7 @@ COMPOSE_BUGS = Oracle(
     diagnose=(
         Hint(
             all_wrong(lambda planted, blamed: never_seen_as(blamed)),
-            "Kinds are called as in the table, letter by letter.",
+            "That is not the name of a kind. Write the names exactly as in the table, letter by letter.",
         ),
         Hint(
             every_difference_a_missing_sum,
@@ -113,7 +114,7 @@ COMPOSE_BUGS = Oracle(
         Hint(
             blamed_without_a_bug,
             "Something was blamed in a run without a bug. There, gradients of the ranks and of one process agree to "
-            "about 12 digits, and not to the last bit: sums are added up in another order.",
+            "about 12 digits, but not to the last bit, because sums are added up in another order.",
         ),
         Hint(
             all_wrong(lambda a, b: a["kind"] == b["kind"] == "backward not reduced"),
@@ -126,7 +127,7 @@ COMPOSE_BUGS = Oracle(
         ),
         Hint(
             all_wrong(lambda a, b: a["kind"] == b["kind"] and a["parameter"] == EVERYWHERE),
-            'The kind is right. It is in all parameters, so the parameter to blame is "all".',
+            'The kind is right. All parameters are wrong, so the parameter to blame is "all".',
         ),
         Hint(
             all_wrong(

@@ -92,27 +92,27 @@ MEND = Oracle(
     diagnose=(
         Hint(
             all_are(lambda case: 1 / case.tensor, "whole"),
-            "The gradients of what every rank holds whole are too small by the size of a tensor group: they are parts "
-            "of a sum, and were averaged.",
+            "The gradients of what every rank holds whole are too small by a factor, the size of a tensor group: they "
+            "are terms of a sum, and were averaged.",
         ),
         Hint(
             all_are(lambda case: case.data),
-            "All gradients are too large by the number of data groups: each group's loss is a mean of its own tokens, "
-            "so average over the groups.",
+            "All gradients are too large by a factor, the size of a data group: each of its ranks has the mean loss of "
+            "its own samples, so average over the group.",
         ),
         Hint(
             all_are(lambda case: 1 / case.tensor),
-            "All gradients are too small by the size of a tensor group: the sum over data groups is divided by their "
-            "number, and not by that of all ranks.",
+            "All gradients are too small by a factor, the size of a tensor group: divide the sum over a data group by "
+            "the number of its ranks, and not by that of all ranks.",
         ),
         Hint(
             all_bad(lambda name, cut: cut == "whole" and name.endswith("bias")),
-            "That is still the planted bug. The biases of row-parallel layers (o.bias, down.bias) are added to this "
-            'rank\'s tokens alone, as norms are: what is cut "whole" has a part of its gradient on each rank.',
+            "That is still the planted bug. o.bias and down.bias are added to this rank's tokens alone, just as norms "
+            'are applied to them: of what is cut "whole", each rank has only a term of the gradient.',
         ),
         Hint(
             all_bad(lambda name, cut: name.endswith("up.bias")),
-            "up.bias is cut by rows, and a rank's part of its gradient is complete. It is no sum over the tensor "
+            "up.bias is cut by rows, and the gradient of a rank's part is complete. Do not sum it over the tensor "
             "group: go by how a parameter is cut, and not by its name.",
         ),
         Hint(
@@ -122,7 +122,8 @@ MEND = Oracle(
         ),
         Hint(
             all_bad(lambda name, cut: cut == "kv"),
-            "Key and value heads are summed over the ranks that hold the same head, `replicas`, and those alone.",
+            "The gradients of key and value heads are summed over `replicas`, the ranks that hold the same head, and "
+            "those alone.",
         ),
         Hint(
             all_bad(lambda name, cut: cut in ("rows", "columns") and name not in ("embed.weight", "head.weight")),
@@ -131,12 +132,12 @@ MEND = Oracle(
         ),
         Hint(
             all_bad(lambda name, cut: name in ("embed.weight", "head.weight")),
-            "Two names of one weight: the gradient of both is the sum of the two.",
+            "`ties` are two names of one weight: the gradient of both is the sum of the two.",
         ),
         Hint(
             lambda run: len(bad(run)) == len(wanted(run)[0]),
-            "All gradients are wrong. Every data group has other samples: average over `data`, last, and over no other "
-            "ranks.",
+            "All gradients are wrong. The ranks of a data group have different samples: average over `data`, last, and "
+            "over no other ranks.",
         ),
     ),
 )

@@ -62,7 +62,9 @@ def refuses(run: CaseRun[Grid]) -> str | None:
     if not case.fits:
         per_copy = case.tensor * case.context * case.pipeline
         return f"no ValueError: {case.n_ranks} ranks are no multiple of {per_copy} = tensor * context * pipeline"
-    return f"no ValueError: experts cannot be dealt to {case.expert} of {case.data * case.context} ranks"
+    return (
+        f"no ValueError: {case.data * case.context} ranks (data * context) cannot be cut into groups of {case.expert}"
+    )
 
 
 def groups_are_right(run: CaseRun[Grid]) -> str | None:
@@ -169,7 +171,7 @@ RANK_GROUPS = Oracle(
     axis="numbers of nodes and ranks, sizes of groups, and sizes that do not fit",
     errors={
         "invalid for input of size": "The sizes do not divide the number of ranks. Look at that before you reshape, "
-        "and raise ValueError.",
+        "and raise a ValueError of your own.",
     },
     diagnose=(
         Hint(
@@ -188,7 +190,7 @@ RANK_GROUPS = Oracle(
         ),
         Hint(
             refusal_missing(lambda case: not case.shares_experts),
-            "`expert` has to divide data * context, the number of ranks among which experts are dealt.",
+            "`expert` has to divide data * context, the number of ranks that hold the same dense weights.",
         ),
         *(
             Hint(
@@ -230,7 +232,7 @@ RANK_GROUPS = Oracle(
         Hint(
             kind_is("expert_gradients", lambda run: lines(strided_experts(run), "expert")),
             "Expert groups should be neighbours among the ranks that hold the same dense weights, and the ranks with "
-            "the same experts lie further apart. It is the other way round.",
+            "the same experts lie further apart. Yours are the other way round.",
         ),
         Hint(
             kind_is("expert", lambda run: lines(strided_experts(run), "expert")),
@@ -239,8 +241,8 @@ RANK_GROUPS = Oracle(
         ),
         Hint(
             kind_is("expert", lambda run: blocks(run, run.case.expert)),
-            "Expert groups go across tensor groups. Their ranks are alike in their places in the tensor group and in "
-            "the pipeline.",
+            "Expert groups go across tensor groups. All ranks of an expert group have the same place in their tensor "
+            "group and in the pipeline.",
         ),
         *(
             Hint(

@@ -206,11 +206,11 @@ SEQUENCE_PARALLEL = Oracle(
         Budget(
             "held_bytes",
             most_held,
-            "After the forward pass a tensor of the whole sequence is still there. Keep the rank's part of the norm's "
-            "output, and gather it again in the backward pass.",
+            "After the forward pass a tensor of the whole sequence is still there, or more than five tensors of the "
+            "size of x. Keep the rank's part of the norm's output, and gather it again in the backward pass.",
             at=FORWARD,
         ),
-        Budget("peak_bytes", most_at_once, "Many tensors of the whole sequence are there at once."),
+        Budget("peak_bytes", most_at_once, "At some moment a rank holds many tensors of the whole sequence."),
     ),
     errors={
         "'SequenceParallelMLP' object has no attribute": "Keep the parameters as nn.Parameter, under the names that "
@@ -221,8 +221,8 @@ SEQUENCE_PARALLEL = Oracle(
         Hint(
             slipped(Slip(own=REPLICATED)),
             "The gradients of norm_weight, norm_bias and b_out are each rank's own. Every rank has the whole of these "
-            "parameters, and uses them for its own tokens: their gradients are parts of a sum, and without it the "
-            "copies drift apart.",
+            "parameters, and uses them for its own tokens: their gradients are terms of a sum, and without this sum "
+            "the copies drift apart.",
         ),
         Hint(
             slipped(Slip(own=NORMS)),
@@ -231,8 +231,8 @@ SEQUENCE_PARALLEL = Oracle(
         ),
         Hint(
             slipped(Slip(own=("b_out",))),
-            "The gradient of b_out is each rank's own. It is added to a rank's own tokens, as the norm is applied to "
-            "them: sum it over the ranks.",
+            "The gradient of b_out is each rank's own. b_out is added to a rank's own tokens, as the norm is applied "
+            "to them: sum its gradient over the ranks.",
         ),
         Hint(
             slipped(Slip(mean=REPLICATED)),
@@ -247,7 +247,7 @@ SEQUENCE_PARALLEL = Oracle(
         Hint(
             slipped(Slip(again=REPLICATED)),
             "With a second micro-batch the gradients of the replicated parameters are too large: what the first one "
-            "left in .grad was summed over the ranks a second time.",
+            "left in .grad was summed over the ranks a second time. Sum each gradient before it is added to .grad.",
         ),
         Hint(
             slipped(Slip(own_x=True)),
@@ -274,18 +274,18 @@ SEQUENCE_PARALLEL = Oracle(
         ),
         Hint(
             dropped_alike,
-            "All ranks dropped the same elements of their parts. They hold different tokens, so this is one mask used "
-            "again and again along the sequence. Draw it from the generator for sharded tensors.",
+            "All ranks dropped the same elements of their parts. They hold different tokens, so each rank needs a mask "
+            "of its own. Draw it from the generator for sharded tensors.",
         ),
         Hint(
             dropped_again,
-            "Every forward pass dropped the same elements. Make the generator once, in __init__: it then goes on where "
-            "it stopped.",
+            "Every forward pass dropped the same elements. Make the generator once, in __init__: then each forward "
+            "pass draws the numbers that follow the last ones.",
         ),
         Hint(
             keeps_what_was_gathered,
-            "The backward pass has a call less than it should: the gathered input was kept from the forward pass. Then "
-            "this tensor of the whole sequence is there in every layer until its backward pass. Keep the rank's part "
+            "The backward pass calls one collective fewer than it should: the gathered input was kept from the forward "
+            "pass. Then every layer keeps a tensor of the whole sequence until its backward pass. Keep the rank's part "
             "and gather it again.",
         ),
     ),

@@ -261,17 +261,21 @@ TP_ATTENTION = Oracle(
         Budget(
             "bytes_sent",
             most_bytes,
-            "Too many bytes. Over all ranks, only tensors of the shape of x and y are summed; the gradients of "
-            "replicated keys' and values' weights among the ranks that hold the same head (comm.new_group).",
+            "Too many bytes. Over all ranks, only tensors of the shape of x and y are summed. The gradients of w_k and "
+            "w_v are summed only among the ranks that hold the same head (comm.new_group).",
         ),
         Budget(
             "held_bytes",
             held,
-            "After the construction more is there than a rank's parts. A slice is a view that keeps the whole weight "
+            "After the construction a rank holds more than its parts. A slice is a view that keeps the whole weight "
             "alive: clone it.",
             at=BUILT,
         ),
-        Budget("peak_bytes", most_at_once, "More is there at once than the whole weights twice."),
+        Budget(
+            "peak_bytes",
+            most_at_once,
+            "At some moment a rank holds more than two copies of the whole weights, or many large activations.",
+        ),
     ),
     errors={
         "'ParallelAttention' object has no attribute": "Keep the parts as nn.Parameter, under the names w_q, w_k, w_v "
@@ -337,7 +341,7 @@ TP_ATTENTION = Oracle(
         Hint(slipped(Slip(back_summed=True)), SUM_BACK),
         Hint(
             slipped(Slip(is_causal=False)),
-            "Tokens see those that come after them: is_causal=True.",
+            "Tokens attend to tokens that come after them. Attention is causal: is_causal=True.",
         ),
         Hint(
             played(lambda run, rank, one: {"x": times(one["x"], 1 / run.case.n_ranks)}),

@@ -198,7 +198,7 @@ def in_words(run: Observation) -> str:
     return words + ", x needs no gradient" * (not case.trains_input)
 
 
-BIAS = "b_out was added on every rank, and then the sum counted it n times. Add it once, after the all-reduce."
+BIAS = "b_out was added on every rank, and then the sum counted it n times. Add it after the all-reduce."
 SUM_BACK = (
     "The weights' gradients are n times too large: the gradient of the output was all-reduced, too. Every rank has the "
     "whole of it already, so the sum at the end of the layer lets it through as it is."
@@ -229,11 +229,15 @@ TP_MLP = Oracle(
         Budget(
             "held_bytes",
             held,
-            "After the construction more is there than a rank's parts. A slice is a view that keeps the whole weight "
+            "After the construction a rank holds more than its parts. A slice is a view that keeps the whole weight "
             "alive: clone it.",
             at=BUILT,
         ),
-        Budget("peak_bytes", most_at_once, "More is there at once than the whole weights twice."),
+        Budget(
+            "peak_bytes",
+            most_at_once,
+            "At some moment a rank holds more than two copies of the whole weights, or many large activations.",
+        ),
     ),
     errors={
         "'ParallelMLP' object has no attribute": "Keep the parts as nn.Parameter, under the names w_in, "
@@ -270,8 +274,8 @@ TP_MLP = Oracle(
         ),
         Hint(
             b_out_grad(lambda n: n),
-            "The gradient of b_out is n times too large. Each rank has the whole output and so the whole gradient of "
-            "b_out: nothing is to be summed.",
+            "The gradient of b_out is n times too large. Each rank has the whole gradient of the output, and so that "
+            "of b_out: do not sum it over the ranks.",
         ),
         Hint(
             b_out_grad(lambda n: 1 / n),

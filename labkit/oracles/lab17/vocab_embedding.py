@@ -119,7 +119,7 @@ VOCAB_EMBEDDING = Oracle(
         Budget(
             "bytes_sent",
             most_bytes,
-            "Too many bytes: the table stays where it is. What is sent is the result, once around.",
+            "Too many bytes: the table stays where it is. Only the result is all-reduced.",
         ),
     ),
     diagnose=(
@@ -139,12 +139,12 @@ VOCAB_EMBEDDING = Oracle(
         ),
         Hint(
             outs_are(lambda run, rank: total(run, "end")),
-            "Every rank looked something up for every token, the remainder of its number or a row counted from the "
-            "end. Set to 0 what belongs to other ranks.",
+            "Every rank looked something up for every token: the row at the remainder of its number, or a row counted "
+            "from the end. Set to 0 what belongs to other ranks.",
         ),
         Hint(
             outs_are(lambda run, rank: total(run, "0") / run.case.n_ranks),
-            "The result was averaged. All ranks but one have put in 0: add up.",
+            "The result was averaged. All ranks but one have put in 0, so the sum is the row.",
         ),
         Hint(
             grads_are(lambda case: case.n_ranks),

@@ -119,8 +119,8 @@ VOCAB_LOSS = Oracle(
         "column, and look a target up only where it is one of this rank's columns.",
         "index out of range": "A target is a number in the whole vocabulary. Subtract the number of this rank's first "
         "column, and look a target up only where it is one of this rank's columns.",
-        "modified by an inplace operation": "A collective writes into its tensor, and autograd still needs that. Write "
-        "the loss as one torch.autograd.Function, in whose forward nothing is recorded.",
+        "modified by an inplace operation": "A collective writes into its tensor, and autograd still needs the old "
+        "values. Write the loss as one torch.autograd.Function: autograd records nothing inside its forward.",
     },
     budgets=(
         Budget(
@@ -150,7 +150,8 @@ VOCAB_LOSS = Oracle(
         ),
         Hint(
             lambda run: not is_finite(run) and all_padding(run.case),
-            "One rank has nothing but padding, so its own maximum is -inf, and -inf - (-inf) is NaN.",
+            "One rank has nothing but padding, so its own maximum is -inf, and -inf - (-inf) is NaN. Subtract the "
+            "maximum over all ranks, or 0 where a rank's own maximum is -inf.",
         ),
         Hint(
             went_as(OWN_MAXIMUM, OWN_MAXIMUM_ADDED, keys=("loss",), with_padding=False),
@@ -204,8 +205,8 @@ VOCAB_LOSS = Oracle(
                 Plan(counts_ignored=True),
                 keys=("loss",),
             ),
-            "Tokens whose target is ignore_index take part in the loss. No rank has a column of that number, or one "
-            "has and should not use it: leave these tokens out.",
+            "Tokens whose target is ignore_index take part in the loss. Leave them out, also where some rank has a "
+            "column of that number.",
         ),
         Hint(
             went_as(Plan(z_factor=0.0), keys=("loss",)),
@@ -257,7 +258,7 @@ VOCAB_LOSS = Oracle(
         ),
         Hint(
             went_as(Plan(uses_dloss=False)),
-            "backward ignores the gradient that comes in: multiply by it.",
+            "backward ignores the gradient that comes in: multiply the result by it.",
         ),
         Hint(
             went_as(Plan(grad_factor="count"), Plan(grad_factor="1/count")),
