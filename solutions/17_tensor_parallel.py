@@ -258,9 +258,9 @@ if written(ParallelMLP):
 
 # %% [markdown]
 # **In practice:** `parallelize_module(mlp, mesh["tp"], {"w_in": ColwiseParallel(), "w_out": RowwiseParallel()})` of
-# `torch.distributed.tensor.parallel` cuts two `nn.Linear` like this. Its names speak of $A$ and $B$, as this section does:
-# `ColwiseParallel` cuts the rows of `nn.Linear.weight`. In `transformers` it is `from_pretrained(..., tp_plan="auto")`, started by
-# `torchrun`.
+# `torch.distributed.tensor.parallel` cuts two `nn.Linear` like this. Its names refer to $A$ and $B$, as this section
+# does: `ColwiseParallel` cuts the rows of `nn.Linear.weight`. In `transformers`, `from_pretrained(..., tp_plan="auto")`
+# does the same in a program that `torchrun` starts.
 
 # %% [markdown]
 # ## Cut attention by heads
@@ -727,12 +727,13 @@ guesses.take("sent for the loss", None, unit="MB")
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# `own = targets - comm.rank * columns`, `is_here = (own >= 0) & (own < columns)`, and `picked = torch.where(is_here,
-# shifted.gather(1, own.clamp(0, columns - 1)[:, None])[:, 0], 0.0)`. With `sums = torch.stack([shifted.exp().sum(1),
-# picked])` one all-reduce brings both. The loss of a token is `sums[0].log() - sums[1]`, and `log_z = sums[0].log() +
-# top`. In `backward`, the softmax of a row is multiplied by `(1 + 2 * z_weight * log_z) / n_counted`, and `1 /
-# n_counted` is subtracted at the target, if it is here. Rows that do not count are 0. Everything is multiplied by the
-# gradient that `backward` receives.
+# Let `shifted = logits.float() - top[:, None]`, `own = targets - comm.rank * columns`, and
+# `is_here = (own >= 0) & (own < columns)`. The target's logit, less the maximum, or 0:
+# `picked = torch.where(is_here, shifted.gather(1, own.clamp(0, columns - 1)[:, None])[:, 0], 0.0)`. With
+# `sums = torch.stack([shifted.exp().sum(1), picked])` one all-reduce brings both. The loss of a token is
+# `sums[0].log() - sums[1]`, and `log_z = sums[0].log() + top`. In `backward`, the softmax of a row is multiplied by
+# `(1 + 2 * z_weight * log_z) / n_counted`, and `1 / n_counted` is subtracted at the target, if it is here. Rows that
+# do not count are 0. Everything is multiplied by the gradient that `backward` receives.
 #
 # </details>
 
@@ -796,9 +797,9 @@ if written(vocab_parallel_loss):
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# 0.17 MB: three numbers of 4 bytes for each of 8,192 tokens are 98 KB, and in a ring all-reduce each rank sends $2
-# \cdot 7/8$ times as many bytes as the tensor has. (With one all-gather of three numbers, as below, it is 0.69 MB.) The
-# size of the vocabulary does not matter here. Gathering the logits would cost 21,000 times as much.
+# 0.17 MB: three numbers of 4 bytes for each of 8,192 tokens are 98 KB, and in a ring all-reduce each rank sends
+# $2 \cdot 7/8$ times as many bytes as the tensor has. (With one all-gather of three numbers, as below, it is 0.69 MB.)
+# The size of the vocabulary does not matter here. Gathering the logits would cost 21,000 times as much.
 #
 # </details>
 #
@@ -818,7 +819,7 @@ if written(vocab_parallel_loss):
 # logits are still too large, cut the tokens into chunks as well, and compute one chunk's logits at a time.
 
 # %% [markdown]
-# ## Look up tokens in a table that nobody has whole
+# ## Look up tokens in a table that no rank holds whole
 #
 # This section is optional. The embedding is a table with one *row* for each token of the vocabulary. It is cut by rows:
 # with $c$ rows on each rank, rank $r$ holds rows $rc$ to $(r+1)c - 1$. For each token exactly one rank has the row. If
@@ -1275,9 +1276,9 @@ labkit.figures.gradient_ratios(
 # Here is the end of such a program: what happens between the backward pass and the optimizer. `grads` are a rank's own
 # gradients, and the function changes them in place. `cuts[name]` says how a parameter is cut: `"rows"` or `"columns"`
 # (each rank of a tensor group has a different part), `"kv"` (key and value heads: the ranks in `replicas` have the same
-# ones), or `"whole"` (every rank has all of it, and uses it on its own tokens). `ties` are pairs of names that belong to
-# one weight. One line has a bug. It makes several parameters wrong at once, which is more than `blame` was written for,
-# so read its answer with care:
+# ones), or `"whole"` (every rank has all of it, and uses it on its own tokens). `ties` are pairs of names that belong
+# to one weight. One line has a bug. It makes several parameters wrong at once, which is more than `blame` was written
+# for, so read its answer with care:
 
 
 # %%
@@ -1306,8 +1307,8 @@ labkit.figures.gradient_ratios(shown.reference, shown.ranks)
 #
 # Write `finish_gradients`: the same function without the bug. After it, each rank has its part of the gradients of one
 # process. It gets the communicators of three groups: `tensor`, `replicas` (the ranks of the tensor group that hold the
-# same key and value heads; it may be this rank alone) and `data`. The ranks of a tensor group have computed the mean
-# loss of their own tokens; the loss of one process is the mean of these losses over a data group.
+# same key and value heads; it may be this rank alone) and `data`. Each tensor group has computed the mean loss of its
+# own batch, and the loss of one process is the mean of these losses.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
