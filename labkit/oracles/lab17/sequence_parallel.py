@@ -226,8 +226,8 @@ SEQUENCE_PARALLEL = Oracle(
         ),
         Hint(
             slipped(Slip(own=NORMS)),
-            "The gradients of norm_weight and norm_bias are each rank's own. Every rank norms other tokens: sum them "
-            "over the ranks.",
+            "The gradients of norm_weight and norm_bias are each rank's own. Every rank applies the norm to "
+            "different tokens: sum these gradients over the ranks.",
         ),
         Hint(
             slipped(Slip(own=("b_out",))),

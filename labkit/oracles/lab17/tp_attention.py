@@ -326,7 +326,7 @@ TP_ATTENTION = Oracle(
         ),
         Hint(
             slipped(Slip(in_turn=True)),
-            "On a rank with several key and value heads, query head j uses another one than j // (n_heads // "
+            "On a rank with several key and value heads, query head j does not use head j // (n_heads // "
             "n_kv_heads): the heads were repeated as a block. repeat_interleave repeats each one in its place.",
         ),
         Hint(
