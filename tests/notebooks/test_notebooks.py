@@ -25,6 +25,10 @@ MOST_CPU_S = 60
 """What a solved notebook may take. It counts processor time, so that other work on the machine changes nothing."""
 
 HANG_S = 600
+REPLY_S = 180
+"""What nbclient waits for a cell's reply. On a busy machine its asyncio has missed one that was there until this time
+was over, and went on as if nothing had been: shorter is better, as long as every cell has ended by then."""
+
 MEMORY_USED = re.compile(r"[\d.,]+\s+of\s+[\d.,]+\s+[KM]iB\s+\(\w+\)")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(4 * HANG_S)]
 each_notebook = pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
