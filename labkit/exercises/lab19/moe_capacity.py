@@ -60,6 +60,7 @@ MOE_CAPACITY = Exercise(
         Routing(40, 8, 2, places=7, factor=1.1, skew=2.0),
         Routing(5, 8, 2, places=1, factor=1.0),
         Routing(9, 3, 3, places=5, factor=0.7),
+        Routing(22, 5, 1, places=4),  # 1.25 times 4.4 places are 5.5: rounded up once, not twice
     ),
     inputs=logits_of,
     drive=drive,

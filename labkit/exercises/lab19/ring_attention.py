@@ -87,6 +87,7 @@ RING_ATTENTION = Exercise(
         Ring(4, length=8),
         Ring(2, length=4, d=3),
         Ring(5, length=4, by_chance=True),
+        Ring(8, length=32, n_heads=8, d=128, forward_only=True),
         Ring(8, length=32, n_heads=8, d=128),  # keys and values take most of the memory
     ),
     inputs=ring_inputs,

@@ -85,6 +85,10 @@ def capacity_is(made: Callable[[Routing], float]) -> Callable[[CaseRun[Routing]]
     return when
 
 
+def twice_rounded(case: Routing) -> int:
+    return math.ceil(case.factor * math.ceil(case.n_tokens * case.k / case.n_experts))
+
+
 def in_turn(experts: Tensor, queue: list[tuple[int, int]], places: int) -> Tensor:
     """Who has a place if (token, choice) ask in this order."""
     kept, taken = torch.zeros_like(experts, dtype=torch.bool), {}
@@ -110,8 +114,10 @@ def made_kept(run: CaseRun[Routing], how: str) -> Tensor:
         return torch.cat([in_turn(experts[:, [i]], [(token, 0) for token in tokens], case.places) for i in choices], 1)
     if how == "whole tokens":
         return in_turn(experts, by_choice, case.places).all(1, keepdim=True).expand(-1, case.k)
-    if how == "one place more":
-        return in_turn(experts, by_choice, case.places + 1)
+    if how in ("one place more", "one place less"):
+        return in_turn(experts, by_choice, case.places + (1 if how == "one place more" else -1))
+    if how == "choices for tokens":
+        return in_turn(experts, by_choice, case.places).t().reshape(-1, case.k)
     if how == "last ones":
         return in_turn(experts, by_choice[::-1], case.places)
     return ~in_turn(experts, by_choice, case.places)
@@ -221,6 +227,19 @@ MOE_CAPACITY = Oracle(
             kept_is("whole tokens"),
             "A token that found no place at one expert lost its others, too. Only the choice without a place is "
             "dropped.",
+        ),
+        Hint(
+            kept_is("one place less"),
+            "Each expert keeps one choice too few: the choice with the number `places` is the last that has a place.",
+        ),
+        Hint(
+            kept_is("choices for tokens"),
+            "kept is right and stands in other places: the queue has all first choices, then all second ones. Bring it "
+            "back to (k, tokens) first, and transpose that.",
+        ),
+        Hint(
+            capacity_is(twice_rounded),
+            "The even load was rounded up before it was multiplied by factor: round once, at the end.",
         ),
         Hint(
             kept_is("one place more"),

@@ -44,9 +44,9 @@ def in_words(run: Observation) -> str:
     case = run.case
     dealt = "dealt at random" if case.by_chance else "dealt in zigzag"
     shape = (case.n_heads, case.length, case.d)
-    return (
-        f"{case.n_ranks} ranks, {case.n_ranks * case.length} tokens {dealt}; q, k and v of shape {shape} on each rank"
-    )
+    alone = "; the forward pass alone" if case.forward_only else ""
+    tokens = case.n_ranks * case.length
+    return f"{case.n_ranks} ranks, {tokens} tokens {dealt}; q, k and v of shape {shape} on each rank{alone}"
 
 
 RING_ATTENTION = Oracle(
