@@ -212,7 +212,7 @@ def test_ranks_that_wait_for_ever_are_ended(
         assert has_ended(int(path.read_text()))
     for got in (found, {**perfect().got, "ended": None}):
         run = Observation(CASE, inputs(), got, inputs())
-        assert verdict(run).hint.startswith("Some rank waits for another one for ever.")
+        assert verdict(run).hint.startswith("Some rank waits for another one forever.")
 
 
 @pytest.mark.slow
