@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from grading.demo.examples import example
-from grading.isolation.plan import FULL
-from grading.isolation.probe import try_tier
-from grading.isolation.tiers import KERNEL, NONE, tier_named
-from grading.supervisor import Job, grade_job
-from grading.supervisor.result import ExerciseResult
-from grading.worker.protocol.steps import RunCode, ServeExercise
 from labkit.check.text import as_text
 from tests.exercises.harness import solution_of
-from tests.grading.shared_sandboxes import shared_sandbox
+from tests.grading.routed_answers import graded, routed_sandbox
 
 IDS = ("17-tp-mlp", "17-tp-attention", "17-sequence-parallel")
 WRONG = (
@@ -54,20 +46,7 @@ pytestmark = [pytest.mark.lab("17"), pytest.mark.full("answers")]
 
 @pytest.fixture(scope="module")
 def server():
-    best = KERNEL if try_tier(KERNEL).works else NONE
-    return shared_sandbox(tier_named(os.environ.get("LABS_ISOLATION", best.name)), FULL)
-
-
-def graded(server, exercise_id: str, source: str, before: str = "") -> ExerciseResult:
-    """before: what the set-up cell ends with."""
-    set_up = solution_of("17-setup") + before
-    steps = (
-        RunCode("17-setup", set_up),
-        RunCode(exercise_id, source),
-        ServeExercise(f"{exercise_id}-check", exercise_id),
-    )
-    job = Job("17_tensor_parallel", "ada", "1", steps, (set_up, source), (), b"key")
-    return grade_job(server, job).exercises[exercise_id]
+    return routed_sandbox()
 
 
 @pytest.mark.parametrize("exercise_id", IDS)
