@@ -1,4 +1,4 @@
-"""`collect DIR LAB --zip FILE | --folder FOLDER | --exchange`: take submissions in, each with what became of it.
+"""`collect DIR LAB`: take submissions in from a zip, a folder, repositories or the exchange, and name what is refused.
 
 One refused file never keeps the others out. Nothing is graded here: `grade` finds what is new.
 """
@@ -20,7 +20,9 @@ from grading.intake.arrived import Arrivals
 from grading.intake.choose import ReadingOptions
 from grading.intake.exchange import collect_exchange
 from grading.intake.folder import read_folder
+from grading.intake.gradescope import GRADESCOPE
 from grading.intake.platform import COPY, PLATFORMS
+from grading.intake.repositories import REPOSITORIES, open_repositories
 from grading.intake.roster import read_roster
 from grading.intake.take_in import Intake, take_in
 from grading.terminal import say, table
@@ -32,10 +34,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--zip", type=Path, metavar="FILE", help="an archive as the learning platform gives it out")
     source.add_argument("--folder", dest="from_folder", type=Path, metavar="FOLDER", help="a folder of submissions")
+    source.add_argument(
+        "--repositories", type=Path, metavar="FOLDER", help="a folder with a git repository for each student"
+    )
     source.add_argument("--exchange", action="store_true", help="nbgrader's exchange directory")
-    parser.add_argument("--platform", choices=PLATFORMS, help="how the files are named (default: guessed)")
+    parser.add_argument(
+        "--platform", choices=(*PLATFORMS, GRADESCOPE), help="how the files are named (default: guessed)"
+    )
     parser.add_argument("--pattern", metavar="REGEX", help="how the files are named: a group (?P<student>...) in it")
     parser.add_argument("--roster", type=Path, metavar="CSV", help="a column student, and names or numbers elsewhere")
+    parser.add_argument("--branch", help="of repositories: this branch (default: the one that is checked out)")
+    parser.add_argument("--prefix", help="of repositories: what their names begin with, before the student's")
     parser.add_argument("--times", choices=("auto", "files", "none"), default="auto", help="which times to believe")
     parser.add_argument("--timezone", default="UTC", metavar="ZONE", help="of an archive's local times (default: UTC)")
     parser.add_argument(
@@ -50,14 +59,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     course = Course.at(args.folder)
     lab = course.lab(args.lab)
-    # Its folder is laid out as nbgrader does, whatever accounts are called.
-    platform = "plain" if args.exchange else args.platform
+    _refuse_unfit(args)
+    # The exchange is laid out as nbgrader does, whatever accounts are called.
+    platform = "plain" if args.exchange else REPOSITORIES if args.repositories else args.platform
     archive = COPY.sub("", args.zip.stem) if args.zip else ""
     roster = read_roster(args.roster) if args.roster else None
     options = ReadingOptions(platform, _pattern(args.pattern), roster, args.times, archive)
     zone = _zone(args.timezone)
-    if args.exchange and (args.platform or args.pattern):
-        raise UserError("the exchange names submissions in its own way", "leave out --platform and --pattern")
     lock = contextlib.nullcontext() if args.dry_run else course.locked()
     with lock, _arrivals(args, course, lab, zone) as (source, arrivals):
         intake = take_in(course, lab, arrivals, options, source, force=args.force, dry_run=args.dry_run)
@@ -65,6 +73,15 @@ def run(args: argparse.Namespace) -> int:
     if intake.changed and not args.dry_run:
         say(f"next: python -m grading grade {args.folder} {args.lab}")
     return 1 if intake.refused else 0
+
+
+def _refuse_unfit(args: argparse.Namespace) -> None:
+    if args.exchange and (args.platform or args.pattern):
+        raise UserError("the exchange names submissions in its own way", "leave out --platform and --pattern")
+    if args.repositories and (args.platform or args.pattern):
+        raise UserError("a repository's folder is called after its student", "use --prefix or --roster instead")
+    if not args.repositories and (args.branch is not None or args.prefix is not None):
+        raise UserError("--branch and --prefix are about repositories", "give them with --repositories FOLDER")
 
 
 @contextlib.contextmanager
@@ -76,6 +93,9 @@ def _arrivals(
             yield args.zip.name, arrivals
     elif args.from_folder:
         yield args.from_folder.name, read_folder(args.from_folder)
+    elif args.repositories:
+        with open_repositories(args.repositories, lab, args.branch, args.prefix) as arrivals:
+            yield args.repositories.name, arrivals
     else:
         with collect_exchange(course, lab) as arrivals:
             yield "exchange", arrivals

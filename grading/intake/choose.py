@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 
 from grading.files import Unreadable
 from grading.intake.arrived import Arrivals, ArrivedFile, Refusal, RefusedFile
+from grading.intake.gradescope import GRADESCOPE, METADATA, find_metadata, read_export
 from grading.intake.names import folded, wrong_with_student
 from grading.intake.platform import UNTIMED, Sender, guess, is_lab_name, sender_by, sender_of, wrapper_of
+from grading.intake.repositories import REPOSITORIES
 from grading.intake.roster import Roster
 from grading.intake.timestamp import AS_IT_SHOULD_BE, MOST_BYTES, TIMESTAMP, parse_time
 
@@ -61,8 +63,10 @@ class Choice:
 def choose(arrivals: Arrivals, lab: str, options: ReadingOptions) -> Choice:
     """One candidate for each student, in the order of their names. Raises UserError where the platform is unclear."""
     paths = [entry.path for entry in arrivals.entries if _is_notebook(entry)]
-    platform = options.platform or ("plain" if options.pattern else guess(paths, lab, options.archive))
-    wrapper = "" if options.pattern else wrapper_of(paths, platform, lab, options.archive)
+    platform = options.platform or ("plain" if options.pattern else _guess(arrivals, paths, lab, options.archive))
+    export = read_export(arrivals.entries, options.archive) if platform == GRADESCOPE else None
+    is_wrapped = not (options.pattern or export or platform == REPOSITORIES)
+    wrapper = wrapper_of(paths, platform, lab, options.archive) if is_wrapped else ""
     choice = Choice(platform, refused=list(arrivals.refused))
     groups: dict[str, list[tuple[Sender, ArrivedFile]]] = defaultdict(list)
     spelled: dict[str, set[str]] = defaultdict(set)
@@ -72,13 +76,15 @@ def choose(arrivals: Arrivals, lab: str, options: ReadingOptions) -> Choice:
         if platform == "plain" and not options.pattern and _is_stamp(below, lab):
             stamps[entry.folder] = entry
             continue
+        if export and entry.path == f"{export.top}{METADATA}":
+            continue
         try:
-            sender, student = _whose(below, lab, platform, options)
+            for sender in export.senders(entry.path) if export else [_sender(below, lab, platform, options)]:
+                student = _student(sender, options)
+                groups[student].append((sender, entry))
+                spelled[folded(student)].add(student)
         except Refusal as error:
             choice.refused.append(RefusedFile(entry.path, str(error)))
-            continue
-        groups[student].append((sender, entry))
-        spelled[folded(student)].add(student)
     for student in sorted(groups):
         try:
             if len(spelled[folded(student)]) > 1:
@@ -99,7 +105,11 @@ def _is_stamp(below: str, lab: str) -> bool:
     return below.split("/")[1:] == [lab, TIMESTAMP]
 
 
-def _whose(below: str, lab: str, platform: str, options: ReadingOptions) -> tuple[Sender, str]:
+def _guess(arrivals: Arrivals, paths: list[str], lab: str, archive: str) -> str:
+    return GRADESCOPE if find_metadata(arrivals.entries, archive) else guess(paths, lab, archive)
+
+
+def _sender(below: str, lab: str, platform: str, options: ReadingOptions) -> Sender:
     """By the path below the wrapper. Raises Refusal where nobody can tell."""
     sender = sender_by(options.pattern, below) if options.pattern else sender_of(below, platform, lab)
     if sender is None:
@@ -109,10 +119,15 @@ def _whose(below: str, lab: str, platform: str, options: ReadingOptions) -> tupl
             else f"its name does not follow the way of {platform}"
         )
         raise Refusal(f"nobody can tell whose it is: {how} (--platform and --pattern say another)")
+    return sender
+
+
+def _student(sender: Sender, options: ReadingOptions) -> str:
+    """Their id in the course. Raises Refusal where the roster has none, or nobody can have it."""
     student = options.roster.student(sender) if options.roster else sender.student
     if wrong := wrong_with_student(student):
         raise Refusal(f"{wrong}: map it with --roster")
-    return sender, student
+    return student
 
 
 def _newest(
@@ -135,7 +150,7 @@ def _newest(
             entry,
             sender.file,
             platform,
-            _when(entry, platform, options, stamps),
+            _when(sender, entry, platform, options, stamps),
             sender.attempt,
             sender.late,
         )
@@ -162,14 +177,14 @@ def _rank(candidate: Candidate, lab: str) -> tuple:
 
 
 def _when(
-    entry: ArrivedFile, platform: str, options: ReadingOptions, stamps: dict[str, ArrivedFile]
+    sender: Sender, entry: ArrivedFile, platform: str, options: ReadingOptions, stamps: dict[str, ArrivedFile]
 ) -> datetime.datetime | None:
     stamp = stamps.get(entry.folder)
     if stamp and options.times != "none" and entry.folder:
         return _stamped(stamp)
     if options.times == "none" or (options.times == "auto" and platform in UNTIMED):
         return None
-    return entry.when
+    return sender.when if platform == GRADESCOPE else entry.when
 
 
 def _stamped(stamp: ArrivedFile) -> datetime.datetime:

@@ -6,6 +6,8 @@ assignment, so without a roster the student is the full name.
 Canvas (lib/content_zipper.rb): "lastfirst_LATE_USER_ATTACHMENT_lab-1.ipynb"; attachments are numbered as they come.
 Both write the time of the download into the archive, which says nothing about the time of submission.
 Plain: STUDENT/LAB.ipynb, STUDENT/LAB/LAB.ipynb (nbgrader's own) or STUDENT_LAB.ipynb.
+Gradescope says in a file of its own whose each folder is, which is another module's to read. Of repositories the folder
+alone names the student, and whatever is in it is theirs.
 
 The platform names the topmost part of a path alone. All that follows is the student's to name, as a classmate's folder
 too, so it decides nothing: where it could be read as somebody else's, the file is refused.
@@ -13,6 +15,7 @@ too, so it decides nothing: where it could be read as somebody else's, the file 
 
 from __future__ import annotations
 
+import datetime
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -36,7 +39,8 @@ NBGRADERS = "submitted"
 @dataclass(frozen=True)
 class Sender:
     """Who a path says that it is from. `number` and `attempt` are the platform's own; `student` is the id to use
-    where no roster says better; `file` is the name that the student gave the file.
+    where no roster says better; `file` is the name that the student gave the file. `when` is the time that the platform
+    noted beside the file, in UTC.
 
         Sender("lovelaceada", "4711", "4711", "02_float_formats.ipynb", attempt=90210, late=True)
     """
@@ -47,11 +51,13 @@ class Sender:
     file: str
     attempt: int = 0
     late: bool = False
+    email: str = ""
+    when: datetime.datetime | None = None
 
     @property
     def person(self) -> tuple[str, str]:
         """What tells two people apart, as far as the platform does."""
-        return self.name, self.number
+        return self.name, self.number or self.email
 
 
 def sender_of(path: str, platform: str, lab: str) -> Sender | None:
@@ -60,7 +66,8 @@ def sender_of(path: str, platform: str, lab: str) -> Sender | None:
     Raises Refusal where it could be read as from two people.
     """
     path = unicodedata.normalize("NFC", path)
-    return {"moodle": _moodle, "canvas": _canvas, "plain": _plain}[platform](path, lab)
+    ways = {"moodle": _moodle, "canvas": _canvas, "plain": _plain, "repositories": _repository}
+    return ways[platform](path, lab)
 
 
 def sender_by(pattern: re.Pattern, path: str) -> Sender | None:
@@ -179,6 +186,11 @@ def _plain(path: str, lab: str) -> Sender | None:
         where = f'it lies in the folder "{folders[1]}" in "{folders[0]}", and either could be the student'
         raise Refusal(f"{where}: move it to {folders[0]}/{file}, or collect what is in {folders[0]}")
     return Sender(folders[0], "", folders[0], file)
+
+
+def _repository(path: str, lab: str) -> Sender | None:
+    student, _, inner = path.partition("/")
+    return Sender(student, "", student, inner.rpartition("/")[2]) if inner else None
 
 
 def _number(digits: str) -> int:

@@ -30,14 +30,14 @@ class Roster:
 
     def student(self, sender: Sender) -> str:
         """The id of this sender. Raises Refusal where the roster has none, or more than one."""
-        # The number first: two people may have one name, but never one number.
-        for key in (sender.number, sender.name):
+        # The number first: two people may have one name, but never one number, nor one address.
+        for key in (sender.number, sender.email, sender.name):
             students = self.known.get(_key(key), frozenset()) if key else frozenset()
             if len(students) > 1:
                 raise Refusal(f'the roster has several students for "{key}": {", ".join(sorted(students))}')
             if students:
                 return next(iter(students))
-        wanted = " ".join(part for part in (sender.name, sender.number) if part)
+        wanted = " ".join(part for part in (sender.name, sender.number, sender.email) if part)
         raise Refusal(f'the roster has nobody called "{wanted}"')
 
 
