@@ -39,6 +39,7 @@ SECONDS = {
     "answers": 1150,
     "attacks": 1100,
     "browser": 130,
+    "classroom": 60,
     "cluster": 60,
     "determinism": 140,
     "kernels": 240,
@@ -67,6 +68,7 @@ ROOMS = {
     ),
     "attacks": ("grading/isolation", "grading/rebuild", "grading/supervisor", "grading/verify", "grading/worker"),
     "browser": ("grading/build", "labkit/figures", "tests/browser"),
+    "classroom": ("grading/report",),
     "cluster": ("grading/executors", "grading/log", "grading/pipeline"),
     "determinism": (
         "grading/executors",
