@@ -25,6 +25,13 @@ Found = dict[str, Any]
 """What one rank has."""
 
 
+def places_of(parameters: Sequence[str]) -> dict[str, str]:
+    """How the parts of a rank's result are called: `{"x": "gradient of x", "grads.w_k": "gradient of w_k", ...}`."""
+    places = {"x": "gradient of x", "y": "output"}
+    places |= {f"grads.{name}": f"gradient of {name}" for name in parameters}
+    return places | {f"shapes.{name}": f"shape of {name}" for name in parameters}
+
+
 def all_reduce_bytes(n_elements: int, n_ranks: int) -> int:
     """What a rank sends at most in an all-reduce of float32: a ring of chunks, rounded up."""
     return 4 * 2 * (n_ranks - 1) * -(-n_elements // n_ranks)

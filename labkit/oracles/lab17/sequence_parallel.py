@@ -19,6 +19,7 @@ from labkit.oracles.lab17.ranks import (
     all_reduce_bytes,
     calls_each_way,
     calls_of,
+    places_of,
     played,
     shapes_are,
 )
@@ -185,9 +186,7 @@ def in_words(run: Observation) -> str:
 SEQUENCE_PARALLEL = Oracle(
     id="17-sequence-parallel",
     call=in_words,
-    places={"x": "gradient of x", "y": "output"}
-    | {f"grads.{name}": f"gradient of {name}" for name in NAMES}
-    | {f"shapes.{name}": f"shape of {name}" for name in NAMES},
+    places=places_of(NAMES),
     expect=expect,
     tolerance=tolerance,
     judge=(

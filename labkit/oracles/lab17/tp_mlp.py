@@ -19,6 +19,7 @@ from labkit.oracles.lab17.ranks import (
     all_reduce_bytes,
     calls_each_way,
     cut,
+    places_of,
     played,
     same_bits,
     shapes_are,
@@ -207,9 +208,7 @@ SUM_BACK = (
 TP_MLP = Oracle(
     id="17-tp-mlp",
     call=in_words,
-    places={"x": "gradient of x", "y": "output"}
-    | {f"grads.{name}": f"gradient of {name}" for name in NAMES}
-    | {f"shapes.{name}": f"shape of {name}" for name in NAMES},
+    places=places_of(NAMES),
     expect=expect,
     tolerance=CLOSE,
     judge=(same_bits, calls_each_way(lambda case: 1, lambda case: (passes(case) - 1,) * 2)),
