@@ -5,7 +5,6 @@ The factors that a new layer draws are judged by properties: any generator and a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -14,12 +13,20 @@ from torch import nn
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab08.lora_linear import N_ROWS, OBSERVED, Layer, linear_of
 from labkit.oracles.lab08.dropped import drops_the_updates_input, drops_together, kept_at, mask_of
-from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Oracle, Tolerance
+from labkit.oracles.lab08.lora_mistakes import (
+    CLOSE,
+    CLOSE_IN_BFLOAT16,
+    gradient_is,
+    near,
+    right,
+    scaled_by_alpha,
+    scaled_otherwise,
+    weight_with,
+    without_scale,
+    y_with,
+)
+from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
 
-CLOSE = Tolerance(atol=1e-4, rtol=1e-4)
-"""float32 sums of some hundred terms, in any order, that come to size 1; a mistake is off by more than 1 %."""
-CLOSE_IN_BFLOAT16 = Tolerance(atol=0.06, rtol=0.02)
-"""The base's output, the middle, the update and the sum, each rounded to 8 bits."""
 _DECIDED_ELSEWHERE = Tolerance(atol=float("inf"))
 
 
@@ -108,52 +115,6 @@ def forward_bytes(run: CaseRun[Layer]) -> float:
     return 4 * N_ROWS * 4 * (run.case.n_in + run.case.rank + run.case.n_out) + 4096
 
 
-def near(got: torch.Tensor, wanted: torch.Tensor) -> bool:
-    """As close as the coarser of the two dtypes allows."""
-    close = CLOSE_IN_BFLOAT16 if torch.bfloat16 in (got.dtype, wanted.dtype) else Tolerance(1e-3, 1e-3)
-    return got.shape == wanted.shape and torch.allclose(got.double(), wanted.double(), atol=close.atol, rtol=close.rtol)
-
-
-def _weight_with(run: CaseRun[Layer], factor: float) -> torch.Tensor:
-    return run.tree["weight"] + factor * (run.tree["B"] @ run.tree["A"])
-
-
-def _y_with(run: CaseRun[Layer], factor: float, biases: float = 1) -> torch.Tensor:
-    bias = None if run.tree["bias"] is None else biases * run.tree["bias"]
-    return nn.functional.linear(run.tree["x"], _weight_with(run, factor), bias)
-
-
-def _without_scale(run: CaseRun[Layer]) -> object:
-    """The update counts once. With alpha // rank it does as well where that is 1."""
-    unscaled = near(run.got["y"], _y_with(run, 1.0))
-    return CANNOT_TELL if unscaled and (run.case.scale == 1 or run.case.alpha // run.case.rank == 1) else unscaled
-
-
-def _scaled_by_alpha(run: CaseRun[Layer]) -> object:
-    by_alpha = near(run.got["y"], _y_with(run, run.case.alpha))
-    return CANNOT_TELL if by_alpha and run.case.rank == 1 else by_alpha
-
-
-def _right(run: CaseRun[Layer], y: torch.Tensor) -> bool:
-    return near(y, _y_with(run, run.case.scale))
-
-
-def _scaled_otherwise(run: CaseRun[Layer]) -> bool:
-    """The output has a multiple of the update that is neither none nor the right one."""
-    base, update = _y_with(run, 0), _y_with(run, 1) - _y_with(run, 0)
-    factor = ((run.got["y"] - base) * update).sum() / update.square().sum()
-    return not _right(run, run.got["y"]) and near(run.got["y"], base + factor * update)
-
-
-def _gradient_is(weight: Callable[[CaseRun[Layer]], torch.Tensor]) -> Callable[[CaseRun[Layer]], bool]:
-    """A hint's condition: the gradient of x is that of a layer with another weight."""
-    return lambda run: (
-        not near(run.got["grads"]["x"], run.tree["grad"] @ _weight_with(run, run.case.scale))
-        and near(run.got["unmerged_weight"], run.tree["weight"])
-        and near(run.got["grads"]["x"], run.tree["grad"] @ weight(run))
-    )
-
-
 LORA_LINEAR = Oracle(
     id="08-lora-linear",
     expect=expect,
@@ -227,69 +188,69 @@ LORA_LINEAR = Oracle(
         ),
         Hint(
             lambda run: (
-                any(near(run.got["initial"], _y_with(run, 0, biases)) for biases in (0, 2))
-                and not near(run.got["initial"], _y_with(run, 0))
+                any(near(run.got["initial"], y_with(run, 0, biases)) for biases in (0, 2))
+                and not near(run.got["initial"], y_with(run, 0))
             ),
             "The base's bias is missing or counts twice. self.base(x) already includes it: add the update to that.",
         ),
         Hint(
-            _without_scale,
+            without_scale,
             "The forward pass forgets the scale: the update is alpha / rank times B A x.",
         ),
         Hint(
-            _scaled_by_alpha,
+            scaled_by_alpha,
             "The update is scaled by alpha alone; the scale is alpha / rank.",
         ),
         Hint(
-            lambda run: run.case.alpha >= run.case.rank and near(run.got["y"], _y_with(run, 0)),
+            lambda run: run.case.alpha >= run.case.rank and near(run.got["y"], y_with(run, 0)),
             "The update is not in the output at all: add alpha / rank times B A x to what the base layer gives.",
         ),
         Hint(
-            _scaled_otherwise,
+            scaled_otherwise,
             "The update is scaled by another number than alpha / rank. Divide alpha by rank itself, with / and without "
             "a root, and multiply by the result once.",
         ),
         Hint(
-            lambda run: run.case.dropout and not _right(run, run.got["y"]),
+            lambda run: run.case.dropout and not right(run, run.got["y"]),
             "Dropout acts in eval mode too. nn.Dropout follows train() and eval(); nn.functional.dropout has to be "
             "told with training=self.training.",
         ),
         Hint(
             lambda run: (
-                near(run.got["merged_weight"], _weight_with(run, 1.0))
-                and not near(run.got["merged_weight"], _weight_with(run, run.case.scale))
+                near(run.got["merged_weight"], weight_with(run, 1.0))
+                and not near(run.got["merged_weight"], weight_with(run, run.case.scale))
             ),
             "merge() forgets the scale: it adds alpha / rank times B A to the weight.",
         ),
         Hint(
-            lambda run: near(run.got["merged_weight"], run.tree["weight"]) and _right(run, run.got["merged"]),
+            lambda run: near(run.got["merged_weight"], run.tree["weight"]) and right(run, run.got["merged"]),
             "merge() leaves base.weight as it was. Add the update to it in place, so that forward needs only the base.",
         ),
         Hint(
-            lambda run: _right(run, run.got["y"]) and near(run.got["merged"], _y_with(run, 2 * run.case.scale)),
+            lambda run: right(run, run.got["y"]) and near(run.got["merged"], y_with(run, 2 * run.case.scale)),
             "After merge() the update counts twice: it is in the weight, and forward still adds it.",
         ),
         Hint(
             lambda run: (
-                near(run.got["merged_weight"], _weight_with(run, run.case.scale))
-                and near(run.got["merged_twice"], _weight_with(run, 2 * run.case.scale))
+                near(run.got["merged_weight"], weight_with(run, run.case.scale))
+                and near(run.got["merged_twice"], weight_with(run, 2 * run.case.scale))
             ),
             "A second merge() added the update again. Keep a flag, and do nothing when it is already merged.",
         ),
         Hint(
-            lambda run: near(run.got["unmerged_weight"], _weight_with(run, -run.case.scale)),
+            lambda run: near(run.got["unmerged_weight"], weight_with(run, -run.case.scale)),
             "A second unmerge() subtracted the update again. Keep a flag, and do nothing when it is not merged.",
         ),
         Hint(
             lambda run: (
-                near(run.got["merged_twice"], _weight_with(run, run.case.scale))
+                near(run.got["merged_twice"], weight_with(run, run.case.scale))
                 and not near(run.got["unmerged_weight"], run.tree["weight"])
             ),
             "unmerge() does not bring the old weight back: it must subtract exactly what merge() added.",
         ),
         Hint(
             lambda run: (
-                near(run.got["unmerged_weight"], run.tree["weight"]) and near(run.got["unmerged"], _y_with(run, 0))
+                near(run.got["unmerged_weight"], run.tree["weight"]) and near(run.got["unmerged"], y_with(run, 0))
             ),
             "After unmerge() the update is gone from the output as well: reset the flag, so that forward adds it.",
         ),
@@ -299,18 +260,18 @@ LORA_LINEAR = Oracle(
             "old one in place, under torch.no_grad() or through .data.",
         ),
         Hint(
-            _gradient_is(lambda run: run.tree["weight"]),
+            gradient_is(lambda run: run.tree["weight"]),
             "The gradient of x lacks the part that comes through the update: a .detach(), .data or torch.no_grad() "
             "cuts x off on its way to lora_A.",
         ),
         Hint(
-            _gradient_is(lambda run: _weight_with(run, run.case.scale) - run.tree["weight"]),
+            gradient_is(lambda run: weight_with(run, run.case.scale) - run.tree["weight"]),
             "The gradient of x lacks the part that comes through the base. Its parameters are frozen, and that is "
             "enough: call it without torch.no_grad() or .detach().",
         ),
         Hint(
             lambda run: (
-                not near(run.got["merged_grad"], run.tree["grad"] @ _weight_with(run, run.case.scale))
+                not near(run.got["merged_grad"], run.tree["grad"] @ weight_with(run, run.case.scale))
                 if isinstance(run.got["merged_grad"], torch.Tensor)
                 else isinstance(run.got["merged"], torch.Tensor)
             ),
@@ -323,7 +284,7 @@ LORA_LINEAR = Oracle(
         ),
         Hint(
             lambda run: (
-                near(run.got["merged_weight"], _weight_with(run, run.case.scale))
+                near(run.got["merged_weight"], weight_with(run, run.case.scale))
                 and near(run.got["neighbour_weight"], run.tree["weight"])
             ),
             "A second layer's merge() did nothing: another layer was merged by then, and it was in training mode. Keep "

@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-
 import torch
 
 from labkit.compare import inputs_untouched
-from labkit.exercises.lab08.nf4 import BLOCK, SECOND_BLOCK, Weights, another
+from labkit.exercises.lab08.nf4 import BLOCK
 from labkit.oracles.calls import as_call
-from labkit.oracles.lab08.nf4_read import CODEBOOK, Read, bits_per_weight, blocks_of, nearest, read
+from labkit.oracles.lab08.nf4_mistakes import (
+    evenly_spaced,
+    half_precision_scales,
+    largest_is_second,
+    largest_not_magnitude,
+    one_scale,
+    one_sided,
+    only_faint_blocks,
+    only_the_last_weights,
+    other_blocks,
+    quantized_for_nothing,
+    reads,
+    right_scales_are,
+    rounded_down,
+    scales_of_another,
+    swapped,
+    without_double,
+)
+from labkit.oracles.lab08.nf4_read import CODEBOOK, bits_per_weight, read
 from labkit.oracles.lab08.small_task import loss_after_training
-from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle
+from labkit.spec import CaseRun, Hint, Oracle
 
 MOST_BITS = {True: 4.15, False: 4.52}
 """Bits kept for a weight with quantized scales and with float32 scales, from MANY weights on."""
 LEAST_BITS = 4 + 8 / BLOCK
 """Bits for a weight below which codes and scales cannot both be there, whether the scales are quantized or not."""
 MANY = 2**16
-SMALLEST_NORMAL_FLOAT16 = 2.0**-14
 WORSE = 1.02
 
 
@@ -104,121 +118,6 @@ def trains_as_well(run: CaseRun) -> str | None:
     )
 
 
-def reads(holds):
-    """A hint's condition on what is read from the values."""
-    return lambda run: holds(read(run))
-
-
-def without_double(holds: Callable[[Read], bool]) -> Callable[[CaseRun[Weights]], object]:
-    """As `reads`, of scales that are kept as they are: 8-bit ones are off by a step in any case."""
-    return lambda run: CANNOT_TELL if run.case.double else holds(read(run))
-
-
-def _scales_of_another(run: CaseRun[Weights]) -> bool:
-    """The largest weights came back with the scales of the weight that was quantized in between."""
-    found, other = (read(replace(run, tree={"w": w})) for w in (run.tree["w"], another(run.tree["w"])))
-    scale = other.scale
-    return right_scales(run) is not None and bool(((found.used - scale).abs() <= 0.02 * scale).float().mean() > 0.9)
-
-
-def _one_scale(found: Read) -> bool:
-    """The largest element of each block came back as if the scale were that of the whole tensor."""
-    whole = found.w.abs().max()
-    return bool((nearest(found.back / whole) < 1e-3).all()) and bool((found.scale < 0.9 * whole).any())
-
-
-def _other_blocks(found: Read) -> bool:
-    """Blocks of another power of two explain the values, and blocks of 64 do not."""
-    return not _explained_by(found, BLOCK) and any(_explained_by(found, size) for size in (16, 32, 128, 256))
-
-
-def _explained_by(found: Read, size: int) -> bool:
-    n = found.case.numel
-    w, back = (blocks_of(part.reshape(-1)[:n], size) for part in (found.w, found.back))
-    scale = w.abs().amax(1, keepdim=True).clamp_min(1e-30)
-    return bool((nearest(back / scale) < 2e-3).float().mean() > 0.99)
-
-
-def _swapped(found: Read) -> bool:
-    """Each weight came back in its neighbour's place."""
-    w, back = found.w.reshape(-1, 2), found.back.reshape(-1, 2)
-    wrong, right = (w - back).square().mean(), (w - back.flip(1)).square().mean()
-    return bool(20 * right < wrong)
-
-
-def _evenly_spaced(values: torch.Tensor) -> bool:
-    used = values.double().reshape(-1).sort().values
-    steps = used.diff()
-    steps = steps[steps > 1e-3]
-    return len(steps) >= 10 and bool((steps - steps.median()).abs().max() < 0.02 * steps.median())
-
-
-def _half_precision_scales(found: Read) -> bool:
-    """Off by 8 or 11 bits of precision; scales too small for a normal float16 may be off by any factor."""
-    off, normal = (found.used - found.scale).abs(), found.scale >= SMALLEST_NORMAL_FLOAT16
-    return not found.case.double and bool(
-        (off > found.scale_allowed()).any() and (off <= 4.2e-3 * found.scale)[normal].all()
-    )
-
-
-def _rounded_down(found: Read) -> bool:
-    """Every code that is not the nearest lies below the weight, or every one above."""
-    if not found.not_nearest().any() or found.off_grid().any():
-        return False
-    off = (found.codes - found.wanted("scale"))[found.not_nearest()]
-    return bool((off < 0).all() or (off > 0).all())
-
-
-def _largest_not_magnitude(found: Read) -> bool:
-    """The scale of each block is its largest weight, whatever the negative ones are."""
-    allowed, largest = found.scale_allowed(), found.w.amax(1)
-    off = (found.used - found.scale).abs() > allowed
-    return bool(off.any()) and bool(((found.used - largest).abs() <= allowed)[largest > 0].all())
-
-
-def _only_the_last_weights(found: Read) -> bool:
-    """All is right but in the last block, which is a short one, or in the group that has its scale in it."""
-    first = len(found.w) - 1
-    if found.case.double:
-        first -= first % SECOND_BLOCK
-    if found.case.numel % BLOCK == 0 or first == 0:
-        return False
-    return _all_right(found, slice(first)) and not _all_right(found, slice(first, None))
-
-
-def _only_faint_blocks(found: Read) -> bool:
-    faint = found.scale < 1e-3 * found.scale.amax()
-    return bool(faint.any()) and _all_right(found, ~faint) and not _all_right(found, faint)
-
-
-def _all_right(found: Read, blocks: slice | torch.Tensor) -> bool:
-    """The scales of these blocks are as near as they have to be, and their codes the nearest."""
-    part = Read(found.case, found.w[blocks], found.back[blocks])
-    near = (part.used - part.scale).abs() <= found.scale_allowed()[blocks]
-    return bool(near.all()) and not bool((part.off_grid() | part.not_nearest()).any())
-
-
-def _quantized_for_nothing(found: Read) -> bool:
-    """float32 scales that are as far off as those of 8 bits may be."""
-    double = Read(replace(found.case, double=True), found.w, found.back)
-    off = (found.used - found.scale).abs()
-    return not found.case.double and bool((off > found.scale_allowed()).any() and (off <= double.scale_allowed()).all())
-
-
-def _one_sided(found: Read) -> bool:
-    """The scales that are off too far are all too small, or all nearer to the mean."""
-    off, allowed = found.used - found.scale, found.scale_allowed()
-    bad = off.abs() > allowed
-    inward = -(found.scale - found.scale.mean()).sign()
-    return bool(bad.any()) and bool((off[bad] < 0).all() or (off[bad] * inward[bad] > 0).all())
-
-
-def _largest_is_second(found: Read) -> bool:
-    """In many blocks, the largest weight came back with the second largest code, as if it were no code itself."""
-    second = (found.used / found.scale.clamp_min(1e-30) - CODEBOOK[-2]).abs() < 0.02
-    return bool(second.float().mean() > 0.2)
-
-
 NF4 = Oracle(
     id="08-nf4",
     judge=(
@@ -236,7 +135,7 @@ NF4 = Oracle(
     axis="shapes, odd numbers of weights, blocks of zeros or tiny weights, outliers",
     diagnose=(
         Hint(
-            lambda run: _evenly_spaced(run.got["codebook"]),
+            lambda run: evenly_spaced(run.got["codebook"]),
             "These are 16 evenly spaced values, an ordinary 4-bit integer. NormalFloat takes quantiles of the normal "
             "distribution, which are dense around 0.",
         ),
@@ -267,7 +166,7 @@ NF4 = Oracle(
             "A block of zeros has the scale 0, and 0 / 0 is NaN. Divide by another number there; any will do.",
         ),
         Hint(
-            lambda run: bits_per_weight(run) < LEAST_BITS or not run.got["stays"] or _scales_of_another(run),
+            lambda run: bits_per_weight(run) < LEAST_BITS or not run.got["stays"] or scales_of_another(run),
             "Something is kept outside of the state, and belongs to whatever was quantized last. All that "
             "dequantize_nf4 needs has to be in the dict.",
         ),
@@ -291,37 +190,37 @@ NF4 = Oracle(
             "share one float32.",
         ),
         Hint(
-            reads(_swapped),
+            reads(swapped),
             "Neighbours came back in each other's place: packing and unpacking disagree on which code is in the upper "
             "four bits.",
         ),
         Hint(
-            reads(_one_scale),
+            reads(one_scale),
             "The whole tensor has one scale, so that one outlier costs all the others their precision. Every 64 "
             "weights need their own.",
         ),
         Hint(
-            without_double(_largest_not_magnitude),
+            without_double(largest_not_magnitude),
             "The scale of a block is not its largest magnitude: in blocks whose largest weight is negative, take "
             ".abs() before .amax().",
         ),
         Hint(
-            reads(_only_the_last_weights),
+            reads(only_the_last_weights),
             "Only the end of the weight is wrong, where a block is shorter than 64 or a byte holds one code alone. "
             "Fill up with zeros before, and cut them off afterwards.",
         ),
         Hint(
-            reads(_only_faint_blocks),
+            reads(only_faint_blocks),
             "Blocks of tiny weights are wrong: a small constant stands in for their scale. Replace the scale where it "
             "is exactly 0, and nowhere else.",
         ),
         Hint(
-            reads(_largest_is_second),
+            reads(largest_is_second),
             "The largest weight of a block came back as the second largest code. Compare with the midpoints between "
             "codes, not with the codes.",
         ),
         Hint(
-            without_double(_other_blocks),
+            without_double(other_blocks),
             f"The blocks are not of {BLOCK} weights in a row, in the order of w.flatten().",
         ),
         Hint(
@@ -336,23 +235,23 @@ NF4 = Oracle(
             "in float32.",
         ),
         Hint(
-            reads(lambda found: found.case.double and _one_sided(found) and right_scales_are(found, True, steps=1.0)),
+            reads(lambda found: found.case.double and one_sided(found) and right_scales_are(found, True, steps=1.0)),
             "A scale is up to a whole step off: round to the nearest code; a cast to int8 cuts the fraction off.",
         ),
         Hint(
-            reads(_half_precision_scales),
+            reads(half_precision_scales),
             "The scales were rounded to 16 bits. Without double they are float32.",
         ),
         Hint(
-            reads(_quantized_for_nothing),
+            reads(quantized_for_nothing),
             "The scales are quantized with double=False too. Then they are kept as they are, in float32.",
         ),
         Hint(
-            reads(lambda found: _evenly_spaced(found.codes.reshape(-1))),
+            reads(lambda found: evenly_spaced(found.codes.reshape(-1))),
             "The weights lie on 16 evenly spaced values: quantize to the nearest value of the codebook.",
         ),
         Hint(
-            reads(_rounded_down),
+            reads(rounded_down),
             "The codes are always the next lower or always the next higher one. Compare with the midpoints between "
             "codes, not with the codes.",
         ),
@@ -367,7 +266,3 @@ NF4 = Oracle(
         ),
     ),
 )
-
-
-def right_scales_are(found: Read, centred: bool, steps: float = 0.5) -> bool:
-    return bool(((found.used - found.scale).abs() <= found.scale_allowed(centred, steps)).all())
