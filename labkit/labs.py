@@ -142,6 +142,7 @@ LABS = (
         "Long context and experts",
         "scale",
         210,
+        60,
         needs=("13", "14"),
         instead=(
             (

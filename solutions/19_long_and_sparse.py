@@ -31,6 +31,8 @@ from labkit.material.lab19 import (
     ring_error,
     ring_pass,
     router_logits,
+    trade_blocks,
+    trade_error,
 )
 from labkit.ranks import Comm, measure_ranks
 from torch import Tensor
@@ -399,6 +401,176 @@ if written(ring_forward, ring_backward):
 
 # %% [markdown]
 # [[stop]]
+
+# %% [markdown]
+# ## Trade tokens for heads
+#
+# This section is optional. A ring moves keys and values past queries that stay. **Ulysses** (DeepSpeed's name for it)
+# exchanges before and after attention instead. Attention treats each head on its own, so a rank that has *all* tokens
+# for *some* heads can run any attention kernel on them, as if there were no other rank. Everywhere else in the model a
+# rank has some tokens for all heads. The way from one to the other is an all-to-all:
+
+# %%
+labkit.figures.heads_for_tokens()
+
+# %% [markdown]
+# The first two panels have each cell in the colour of the rank that holds it. The frames are what rank 1 is to have.
+# The last panel shows how it arrives: one sender's part after the other (each in the colour of its sender), and within
+# a part head by head.
+
+# %% [markdown]
+# **Predict:** for 8 ranks and 1 MB of keys and values on each, the ring sent 22 MB in both passes together. There are
+# as many heads of queries as of keys and values. How many MB does a rank send if it trades tokens for heads?
+
+# %% nbgrader={"grade": false, "grade_id": "19-predict-trade-bytes", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("sent for 8 ranks' heads", None, unit="MB")
+
+# %% [markdown]
+# [[exercise 19-ulysses]]
+#
+# `ulysses(comm, q, k, v, attention)` returns the output for the rank's own tokens, (heads, length, d), with gradients
+# for `q`, `k` and `v`.
+#
+# - The text is cut into contiguous parts: rank 0 has its first `length` tokens, rank 1 the next, and so on. `q` is
+#   (heads, length, d) and has all heads. `k` and `v` are (kv_heads, length, d). Head $h$ of `q` belongs to head
+#   `h // (heads // kv_heads)` of `k` and `v`.
+# - `attention(q, k, v)` is causal attention of tensors with all tokens of the text, in their order. Autograd knows
+#   it. It takes any number of heads, and finds the head of `k` and `v` that belongs to each head of `q` in the same
+#   way.
+# - Each rank gets neighbouring heads: rank 0 the first `heads / n` of `q`, and the first `kv_heads / n` of `k` and `v`.
+#   If $n$ does not divide both numbers of heads, raise a `ValueError` on every rank before anything is sent.
+# - `comm.all_to_all_single(output, input)` sends the $r$-th of $n$ equal pieces of `input` (along dimension 0) to rank
+#   $r$, and writes what arrives from rank $r$ into the $r$-th piece of `output`. Real networks need both contiguous. Autograd
+#   does not see it.
+#
+# In the forward pass a rank sends $\frac{n-1}{n}$ of its `q`, `k`, `v` and of its part of the output, and in the
+# backward pass as much again.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# You need two exchanges: tokens to heads and heads to tokens. Each undoes what the other does. So what is the
+# gradient of each?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Write the two exchanges as plain functions, then a `torch.autograd.Function` for each, whose `backward` calls the
+# other function. On the way to heads, the pieces are already contiguous when they are sent, but what arrives has the
+# dimensions (senders, heads of the rank, length, d), and you need (heads of the rank, senders × length, d). On the way
+# back it is the other way round: first put the receivers in front, then send.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# To heads: `came.unflatten(0, (n, -1)).transpose(0, 1).flatten(1, 2)`, where `came` is what arrived. To tokens:
+# `x.unflatten(1, (n, -1)).transpose(0, 1).flatten(0, 1)` is what you send. `forward(ctx, x, comm)` keeps
+# `ctx.comm = comm`, and `backward(ctx, grad)` returns the gradient of `x` and `None` for `comm`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "19-ulysses", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def ulysses(
+    comm: Comm,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    attention: Callable[[Tensor, Tensor, Tensor], Tensor],
+) -> Tensor:
+    """Attention of the rank's queries to the whole text."""
+    ### BEGIN SOLUTION
+    if q.shape[0] % comm.world_size or k.shape[0] % comm.world_size:
+        raise ValueError(
+            f"{comm.world_size} ranks cannot share {q.shape[0]} heads of q and {k.shape[0]} of k and v"
+        )
+    mine = [ToHeads.apply(x, comm) for x in (q, k, v)]
+    return ToTokens.apply(attention(*mine), comm)
+
+
+def to_heads(x: Tensor, comm: Comm) -> Tensor:
+    """(heads, length, d) -> (heads / n, n * length, d)"""
+    x = x.contiguous()
+    came = torch.empty_like(x)
+    comm.all_to_all_single(came, x)
+    return came.unflatten(0, (comm.world_size, -1)).transpose(0, 1).flatten(1, 2)
+
+
+def to_tokens(x: Tensor, comm: Comm) -> Tensor:
+    """(heads / n, n * length, d) -> (heads, length, d)"""
+    x = x.unflatten(1, (comm.world_size, -1)).transpose(0, 1).flatten(0, 1).contiguous()
+    came = torch.empty_like(x)
+    comm.all_to_all_single(came, x)
+    return came
+
+
+class ToHeads(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x: Tensor, comm: Comm) -> Tensor:
+        ctx.comm = comm
+        return to_heads(x, comm)
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> tuple[Tensor, None]:
+        return to_tokens(grad, ctx.comm), None
+
+
+class ToTokens(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x: Tensor, comm: Comm) -> Tensor:
+        ctx.comm = comm
+        return to_tokens(x, comm)
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> tuple[Tensor, None]:
+        return to_heads(grad, ctx.comm), None
+
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "19-ulysses-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+check("19-ulysses", ulysses)
+
+# %%
+if written(ulysses):
+    print("MB a rank sends in both passes if a block is 1 MB:   trade    ring")
+    for n, heads, kv_heads in ((4, 16, 16), (8, 16, 16), (4, 16, 4), (8, 32, 8)):
+        blocks = trade_blocks(ulysses, n, heads, kv_heads)
+        print(
+            f"{n} ranks, {heads} heads, {kv_heads:2} of keys and values {blocks:22.2f}{3 * n - 2:8}"
+        )
+    guesses.settle("sent for 8 ranks' heads", trade_blocks(ulysses, 8, 16, 16))
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# 3.5 MB. Keys and values are 1 MB, and so are the queries and the output together. A rank keeps an eighth of them and
+# sends the rest: 7/8 of 2 MB, once in each pass. With twice as many ranks the ring's bytes double, because every block
+# visits every rank, while these hardly grow.
+#
+# </details>
+#
+# The last two lines have fewer heads of keys and values, as today's models do. A block is still 1 MB, so queries and
+# outputs are four times as large as before. The ring never moves them, but this exchange does.
+#
+# So why does anyone still use a ring? Transfers around a ring are hidden behind the work on a block, while attention
+# cannot start before the exchange is done. And the number of ranks has to divide the heads *of keys and values*.
+# Llama-3-8B has 8 of them. If tensor parallelism over 4 GPUs has already cut them, 2 are left for each, and at most 2
+# ranks can share these. A ring has no such limit. As each rank has whole triangles here, no zigzag is needed.
+#
+# Here it is on real ranks, with the gradients:
+
+# %%
+if written(ulysses):
+    print(
+        "largest difference from one process, by rank:",
+        run_ranks(lambda comm: trade_error(comm, ulysses), 4, "gloo"),
+    )
+
+# %% [markdown]
+# **In practice** it is `DistributedAttention` in DeepSpeed, and `ulysses_sequence_parallel_size` in verl. Megatron-LM
+# has it as `--cp-comm-type a2a`, and with `a2a+p2p` it exchanges inside a node and runs a ring between nodes.
 
 # %% [markdown]
 # ## A mixture of experts

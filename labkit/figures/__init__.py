@@ -29,6 +29,7 @@ from labkit.figures.gradient_noise import gradient_noise
 from labkit.figures.gradient_ratios import gradient_ratios
 from labkit.figures.gradient_sizes import gradient_histogram
 from labkit.figures.graph_breaks import graphs_and_breaks
+from labkit.figures.heads_for_tokens import heads_for_tokens
 from labkit.figures.kept_nodes import kept_and_dropped, who_may_reuse
 from labkit.figures.kernel_sketches import backward_walks, fused_chain, masked_block, query_walk, tile_walk
 from labkit.figures.kernels import launch_map, traffic_bars
@@ -138,6 +139,7 @@ __all__ = [
     "gradient_ratios",
     "graphs_and_breaks",
     "grid_of_ranks",
+    "heads_for_tokens",
     "held_by_stage",
     "held_through_layers",
     "host_waits",

@@ -94,7 +94,7 @@ def draw_bar(
             ha="center",
             va="center_baseline",
             fontsize=7.5,
-            color=_ink(bar.colour),
+            color=ink_on(bar.colour),
             clip_on=True,
         )
 
@@ -143,7 +143,7 @@ def _draw(axes: Axes, panel: Panel, end: float, most: float) -> None:
     plain_axes(axes)
 
 
-def _ink(colour: str) -> str:
+def ink_on(colour: str) -> str:
     """Black on what is bright, white on what is dark."""
     red, green, blue = to_rgb(colour)
     return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.55 else "white"

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from labkit.exercises.lab19.exchange import Exchange
+from labkit.exercises.lab19.ulysses import NAMES, Trade, causal_attention, trade_inputs
 from labkit.ranks import Comm, Traffic, measure_ranks
 
 Text = dict[str, Any]
@@ -71,6 +72,35 @@ def ring_error(comm: Comm, text: Text, forward: Callable) -> float:
     mine = text["q"][comm.rank], text["k"][comm.rank], text["v"][comm.rank]
     out, _ = forward(comm, *mine, at)
     return float((out - right.chunk(comm.world_size, 1)[comm.rank]).abs().max())
+
+
+def trade_blocks(ulysses: Callable[..., Tensor], n_ranks: int, n_heads: int, n_kv_heads: int) -> float:
+    """What a rank sends in a forward and a backward pass, in units of its keys and values together."""
+    case = Trade(n_ranks, n_heads, n_kv_heads, length=8, d=16)
+    tree = trade_inputs(case, torch.Generator().manual_seed(19))
+    _, traffic = measure_ranks(lambda comm: trade_pass(comm, tree["ranks"][comm.rank], ulysses), n_ranks)
+    return max(traffic.bytes_sent) / (2 * 4 * n_kv_heads * case.length * case.d)
+
+
+def trade_pass(comm: Comm, mine: dict[str, Tensor], ulysses: Callable[..., Tensor]) -> list[Tensor]:
+    """A rank's output and the gradients of its q, k and v, by the student's function."""
+    leaves = [mine[name].clone().requires_grad_() for name in NAMES]
+    out = ulysses(comm, *leaves, causal_attention)
+    out.backward(mine["d_out"])
+    return [out.detach(), *(leaf.grad for leaf in leaves)]
+
+
+def trade_error(comm: Comm, ulysses: Callable[..., Tensor]) -> float:
+    """How far a rank's output and gradients are from attention to the whole text in one process, at most."""
+    case = Trade(comm.world_size, 2 * comm.world_size, comm.world_size, length=16, d=8)
+    ranks = trade_inputs(case, torch.Generator().manual_seed(19))["ranks"]
+    leaves = [torch.cat([one[name] for one in ranks], 1).requires_grad_() for name in NAMES]
+    out = causal_attention(*leaves)
+    out.backward(torch.cat([one["d_out"] for one in ranks], 1))
+    whole = [out.detach(), *(leaf.grad for leaf in leaves)]
+    mine = trade_pass(comm, ranks[comm.rank], ulysses)
+    right = (one.chunk(comm.world_size, 1)[comm.rank] for one in whole)
+    return max(float((a - b).abs().max()) for a, b in zip(mine, right, strict=True))
 
 
 def router_logits(shared: float, n_tokens: int = 4096, n_experts: int = 8, width: int = 64) -> Tensor:

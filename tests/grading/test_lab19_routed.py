@@ -9,12 +9,15 @@ from labkit.check.text import as_text
 from tests.exercises.harness import solution_of
 from tests.grading.routed_answers import graded, routed_sandbox
 
-IDS = ("19-ring-attention", "19-moe-dispatch")
+IDS = ("19-ring-attention", "19-ulysses", "19-moe-dispatch")
 WRONG = (
     "19-ring-attention/does_not_rescale",
     "19-ring-attention/gathers_keys",
     "19-ring-attention/gradients_not_brought_home",
     "19-ring-attention/sends_and_waits_first",
+    "19-ulysses/backward_not_swapped",
+    "19-ulysses/gathers_the_text",
+    "19-ulysses/refuses_on_the_way",
     "19-moe-dispatch/order_not_undone",
     "19-moe-dispatch/receives_what_it_sends",
     "19-moe-dispatch/sends_the_numbers_of_experts",
