@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from grading.supervisor import Job, Sandbox, grade_job
 from grading.supervisor.apart import ONLY_TOGETHER
-from grading.supervisor.result import ExerciseResult
-from grading.worker.protocol.steps import RunCode, ServeExercise
 from labkit.check.text import as_text
 from tests.exercises.harness import public_verdict, solution_of
-from tests.grading.ranks import ranks_server
+from tests.grading.routed_answers import assert_passes, graded, routed_sandbox
 
 IDS = ("14-naive", "14-tree", "14-butterfly", "14-ring", "14-reduce-scatter")
-IMPORTS = "import torch\nfrom torch import Tensor\nfrom labkit.ranks import Comm\n"
 ZEROS_AND_A_GLOBAL = """
 table = {}
 
@@ -39,26 +35,12 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def server():
-    with ranks_server() as found:
-        yield found
-
-
-def graded(server: Sandbox, exercise_id: str, source: str) -> ExerciseResult:
-    """The result of a submission that answers this exercise alone."""
-    steps = (
-        RunCode("setup", IMPORTS),
-        RunCode(exercise_id, source),
-        ServeExercise(f"{exercise_id}-check", exercise_id),
-    )
-    result = grade_job(server, Job("14_collectives", "ada", "1", steps, (IMPORTS, source), (), b"key"))
-    return result.exercises[exercise_id]
+    return routed_sandbox()
 
 
 @pytest.mark.parametrize("exercise_id", IDS)
 def test_the_solution_passes(server, exercise_id: str) -> None:
-    result = graded(server, exercise_id, solution_of(exercise_id))
-    for verdict in (result.public, result.hidden):
-        assert verdict.outcome == "passed", as_text(verdict)
+    assert_passes(server, exercise_id, solution_of(exercise_id))
 
 
 def test_zeros_sent_and_values_in_a_global_variable(server) -> None:

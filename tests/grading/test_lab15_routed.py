@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
-from grading.demo.examples import Example, example, examples
-from grading.isolation.plan import FULL
-from grading.isolation.probe import try_tier
-from grading.isolation.tiers import KERNEL, NONE, tier_named
-from grading.supervisor import Job, grade_job
-from grading.supervisor.result import ExerciseResult
-from grading.worker.protocol.steps import RunCode, ServeExercise
+from grading.demo.examples import Example, examples
 from labkit.check.text import as_text
 from tests.exercises.harness import solution_of
-from tests.grading.shared_sandboxes import shared_sandbox
+from tests.grading.routed_answers import assert_fails_with_its_hint, assert_passes, graded, routed_sandbox
 
 IDS = ("15-ddp", "15-no-sync", "15-amp-clip", "15-sync-bn")
 RIGHT = [right for name in IDS for right in examples("right", name)]
@@ -50,43 +42,24 @@ in_full = pytest.mark.full("answers")
 
 @pytest.fixture(scope="module")
 def server():
-    # With what the grader preloads for a lab that has optimizers: every rank would load it anew.
-    best = KERNEL if try_tier(KERNEL).works else NONE
-    return shared_sandbox(tier_named(os.environ.get("LABS_ISOLATION", best.name)), FULL)
-
-
-def graded(server, exercise_id: str, source: str) -> ExerciseResult:
-    set_up = solution_of("15-setup")
-    steps = (
-        RunCode("15-setup", set_up),
-        RunCode(exercise_id, source),
-        ServeExercise(f"{exercise_id}-check", exercise_id),
-    )
-    job = Job("15_ddp", "ada", "1", steps, (set_up, source), (), b"key")
-    return grade_job(server, job).exercises[exercise_id]
+    return routed_sandbox()
 
 
 @pytest.mark.parametrize("exercise_id", IDS)
 def test_the_solution_passes(server, exercise_id: str) -> None:
-    result = graded(server, exercise_id, solution_of(exercise_id))
-    for verdict in (result.public, result.hidden):
-        assert verdict.outcome == "passed", as_text(verdict)
+    assert_passes(server, exercise_id, solution_of(exercise_id))
 
 
 @in_full
 @pytest.mark.parametrize("right", RIGHT, ids=lambda right: f"{right.exercise}/{right.name}")
 def test_an_unusual_right_answer_passes(server, right: Example) -> None:
-    result = graded(server, right.exercise, right.source)
-    for verdict in (result.public, result.hidden):
-        assert verdict.outcome == "passed", as_text(verdict)
+    assert_passes(server, right.exercise, right.source)
 
 
 @in_full
 @pytest.mark.parametrize("name", WRONG)
 def test_what_fails_on_the_simulator_fails_here_with_the_same_hint(server, name: str) -> None:
-    wrong = example("wrong", name)
-    verdict = graded(server, wrong.exercise, wrong.source).public
-    assert verdict.score == 0 and wrong.hint in (verdict.hint or ""), as_text(verdict)
+    assert_fails_with_its_hint(server, name)
 
 
 @pytest.mark.parametrize("exercise_id", list(CHEATS))

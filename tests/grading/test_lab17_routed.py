@@ -7,7 +7,7 @@ import pytest
 from grading.demo.examples import example
 from labkit.check.text import as_text
 from tests.exercises.harness import solution_of
-from tests.grading.routed_answers import graded, routed_sandbox
+from tests.grading.routed_answers import assert_fails_with_its_hint, assert_passes, graded, routed_sandbox
 
 IDS = ("17-tp-mlp", "17-tp-attention", "17-sequence-parallel")
 WRONG = (
@@ -51,16 +51,12 @@ def server():
 
 @pytest.mark.parametrize("exercise_id", IDS)
 def test_the_solution_passes(server, exercise_id: str) -> None:
-    result = graded(server, exercise_id, solution_of(exercise_id))
-    for verdict in (result.public, result.hidden):
-        assert verdict.outcome == "passed", as_text(verdict)
+    assert_passes(server, exercise_id, solution_of(exercise_id))
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_what_fails_on_the_simulator_fails_here_with_the_same_hint(server, name: str) -> None:
-    wrong = example("wrong", name)
-    verdict = graded(server, wrong.exercise, wrong.source).public
-    assert verdict.score == 0 and wrong.hint in (verdict.hint or ""), as_text(verdict)
+    assert_fails_with_its_hint(server, name)
 
 
 @pytest.mark.full("attacks")
