@@ -72,6 +72,7 @@ def _grade(facts: Mapping[str, Any]) -> list[str]:
         ("usage", ", ".join(by_name(name, value) for name, value in (facts.get("usage") or {}).items())),
         ("outcomes", ", ".join(f"{name} {outcome}" for name, outcome in (facts.get("outcomes") or {}).items())),
         ("points", points + (f"; late penalty {penalty:g}" if penalty else "")),
+        ("extension", f"due {facts['extended']} UTC" if facts.get("extended") else ""),
         *(("note", note) for note in facts.get("notes") or ()),
     ]
     return [_line(label, text) for label, text in pairs if text]

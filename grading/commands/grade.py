@@ -56,8 +56,8 @@ def run(args: argparse.Namespace) -> int:
         say(str(stopped))
         return INTERRUPTED
     print_summary(course, lab, students, outcome.ungraded)
-    say(*outcome.tally.summary())
-    return 1 if outcome.ungraded else 0
+    say(*outcome.tally.summary(), *outcome.problems, *outcome.remarks)
+    return 1 if outcome.ungraded or outcome.problems else 0
 
 
 def _isolation_line(asked: str, cluster: str | None) -> str:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nbformat import NotebookNode
-from nbformat.v4 import new_output
+from nbformat.v4 import new_markdown_cell, new_output
 
-from grading.gradebook.provenance import METADATA, metadata_of
+from grading.gradebook.provenance import METADATA, extended_until, metadata_of
 from grading.gradebook.scores import EXTRA
 from grading.rebuild import TemplateCell
 from grading.submissions import Prepared
@@ -42,7 +42,17 @@ def write_results(
         elif grade_id in result.cells:
             node.outputs = cell_outputs(result.cells[grade_id])
     notebook.metadata[METADATA] = metadata_of(result, basis)
+    if until := extended_until(basis):
+        notebook.cells.insert(0, _extension_note(until, {node.id for node in notebook.cells}))
     return notebook
+
+
+def _extension_note(until: str, taken: set[str]) -> NotebookNode:
+    name = "extension"
+    while name in taken:
+        name += "-"
+    text = f"**Extension.** For you this lab was due by {until} UTC. A late penalty counts from then on."
+    return new_markdown_cell(text, id=name)
 
 
 def exercise_outputs(result: ExerciseResult, slot: TemplateCell) -> list[NotebookNode]:

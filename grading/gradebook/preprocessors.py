@@ -15,6 +15,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool, Unicode
 
 from grading.course import Course
+from grading.gradebook.extensions import extend, read_extensions
 from grading.gradebook.outputs import write_results
 from grading.gradebook.provenance import lab_basis
 from grading.gradebook.scores import scores_of
@@ -57,8 +58,16 @@ class Supervise(_CourseStep):
         with contextlib.nullcontext() if self.within_grade else course.locked():
             result = _result_of(course, prepared, self.isolation)
         with Gradebook(resources["nbgrader"]["db_url"]) as gradebook:
+            self._extend(course, job.lab, job.student, gradebook)
             basis = lab_basis(course, job.lab, gradebook, job.student)
         return write_results(nb, prepared, result, basis.of(course, job.lab, job.student, job.attempt)), resources
+
+    def _extend(self, course: Course, lab: str, student: str, gradebook: Gradebook) -> None:
+        extensions = read_extensions(course)
+        extend(course, lab, gradebook, extensions, student)
+        gradebook.db.commit()
+        for problem in extensions.problems:
+            self.log.warning("%s", problem)
 
 
 class SaveExtraCredit(NbGraderPreprocessor):

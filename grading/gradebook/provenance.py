@@ -5,6 +5,7 @@ The parts are written into the graded notebook's metadata. Nothing is judged her
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 from dataclasses import dataclass, field
@@ -30,11 +31,14 @@ class LabBasis:
     """What the gradebook and the course say of a lab: the parts that all students share, and each one's extension.
 
     LabBasis(shared={"lab": "0c4f…", "points": "77aa…", "due date": "2026-03-02 12:00:00", …},
-             extensions={"ada": "None", "bob": "2 days, 0:00:00"})
+             extensions={"ada": "None", "bob": "until 2026-03-04 12:00:00"})
+
+    granted: the extensions of those who have no row in the gradebook yet.
     """
 
     shared: dict[str, str]
     extensions: dict[str, str]
+    granted: dict[str, str] = field(default_factory=dict)
 
     def of(self, course: Course, lab: str, student: str, attempt: str) -> dict[str, str]:
         """The basis of this student's grade for this attempt (`Job.attempt`), part by part; digests and short texts.
@@ -43,7 +47,7 @@ class LabBasis:
         """
         path = course.submitted(lab, student).with_name(TIMESTAMP)
         timestamp = path.read_text().strip() if path.is_file() else ""
-        extension = self.extensions.get(student, str(None))
+        extension = self.extensions.get(student) or self.granted.get(student, extension_text(None, None))
         return {
             "submission": attempt,
             **self.shared,
@@ -92,7 +96,19 @@ def lab_basis(course: Course, lab: str, gradebook: Gradebook, student: str | Non
         "course key": _digest(course.key().hex()),
         "environment": environment(),
     }
-    return LabBasis(shared, {name: str(extension) for name, extension in gradebook.db.execute(rows)})
+    extensions = {name: extension_text(assignment.duedate, moved_by) for name, moved_by in gradebook.db.execute(rows)}
+    return LabBasis(shared, extensions)
+
+
+def extension_text(due: datetime.datetime | None, moved_by: datetime.timedelta | None) -> str:
+    """An extension as a part of a grade's basis."""
+    return f"until {due + moved_by}" if due and moved_by else str(None)
+
+
+def extended_until(basis: dict[str, str]) -> str | None:
+    """The student's own due date in UTC, where the basis of a grade has an extension."""
+    text = basis.get("extension", "")
+    return text.removeprefix("until ") if text.startswith("until ") else None
 
 
 def environment() -> str:

@@ -11,7 +11,7 @@ import contextlib
 import functools
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook, SubmittedAssignment, SubmittedNotebook
@@ -24,8 +24,18 @@ from grading.course import Course
 from grading.errors import UserError
 from grading.gradebook.autograding import is_standard_autograding
 from grading.gradebook.drafts import draft_of, make_draft, publish_draft
+from grading.gradebook.extensions import (
+    Change,
+    Extensions,
+    due_date,
+    extend,
+    interval_of,
+    keep,
+    problems_with,
+    read_extensions,
+)
 from grading.gradebook.outputs import write_results
-from grading.gradebook.provenance import LabBasis, lab_basis
+from grading.gradebook.provenance import LabBasis, extension_text, lab_basis
 from grading.gradebook.scores import Scores, scores_of
 from grading.gradebook.session import open_for_writing, patiently
 from grading.nbgrader_api import expect_success, open_api
@@ -68,6 +78,7 @@ class Writer:
         self._lab = lab
         self._api = api
         self._gradebook = gradebook
+        self._extensions = read_extensions(course)
         self.basis: LabBasis = patiently(lambda: lab_basis(course, lab, gradebook))
         self._names = patiently(self._cell_names)
         self._require_released()
@@ -77,6 +88,25 @@ class Writer:
             is_standard_autograding(api.config) and not api.coursedir.groupshared and self._is_only_notebook()
         )
         gradebook.db.rollback()
+
+    def extend(self) -> tuple[Extensions, list[Change], list[str]]:
+        """Bring the course's extensions into the gradebook; returns them, what changed, and what is wrong with them.
+
+        To be called before the first grade, whose basis they are part of.
+        """
+        course, lab, extensions = self._course, self._lab, self._extensions
+        due = patiently(lambda: due_date(self._gradebook, lab))
+        changes = patiently(self._extend, self._gradebook.db.rollback)
+        keep(course, lab, extensions)
+        granted = {name: extension_text(due, interval_of(found, due)) for name, found in extensions.of(lab).items()}
+        self.basis = replace(patiently(lambda: lab_basis(course, lab, self._gradebook)), granted=granted)
+        self._gradebook.db.rollback()
+        return extensions, changes, problems_with(extensions, lab, due)
+
+    def _extend(self) -> list[Change]:
+        changes = extend(self._course, self._lab, self._gradebook, self._extensions)
+        self._gradebook.db().commit_batch()
+        return changes
 
     def is_unfinished(self, student: str) -> bool:
         """Whether an earlier run ended while it wrote this student's grade."""
@@ -142,7 +172,11 @@ class Writer:
         timestamp = self._api.coursedir.get_existing_timestamp(folder)
         known = {"timestamp": timestamp} if timestamp else {}
         self._gradebook.update_or_create_student(student)
-        return self._gradebook.update_or_create_submission(self._lab, student, **known)
+        submission = self._gradebook.update_or_create_submission(self._lab, student, **known)
+        granted = interval_of(self._extensions.of(self._lab).get(student), submission.assignment.duedate)
+        if granted:
+            submission.extension = granted
+        return submission
 
     def _save_scores(self, submission: SubmittedAssignment, scores: Scores) -> SubmittedNotebook:
         """As SaveAutoGrades and SaveExtraCredit do: points that a person gave stay, and ask to be looked at again."""

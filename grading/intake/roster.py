@@ -6,8 +6,6 @@ so the class list or the grading worksheet of a platform will do once one column
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections import defaultdict
 from dataclasses import dataclass
@@ -17,8 +15,7 @@ from grading.errors import UserError
 from grading.intake.arrived import Refusal
 from grading.intake.names import folded, wrong_with_student
 from grading.intake.platform import Sender
-
-MAX_ROSTER_BYTES = 16 * 2**20
+from grading.intake.sheet import read_sheet
 
 
 @dataclass(frozen=True)
@@ -43,24 +40,7 @@ class Roster:
 
 def read_roster(path: Path) -> Roster:
     """Read a roster. Raises UserError where it cannot be read, lacks the column, or has one student twice."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_ROSTER_BYTES + 1)
-        text = data.decode("utf-8-sig")
-    except OSError as error:
-        raise UserError(f"{path} cannot be read ({error.strerror})", "give the roster as a CSV file") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8 text", 'save it as "CSV UTF-8"') from error
-    if len(data) > MAX_ROSTER_BYTES:
-        raise UserError(f"{path} has more than {MAX_ROSTER_BYTES:,} bytes", "give the roster of one course")
-    try:
-        dialect = csv.Sniffer().sniff(text.partition("\n")[0], delimiters=",;\t")
-    except csv.Error:
-        dialect = csv.excel
-    try:
-        rows = list(csv.DictReader(io.StringIO(text, newline=""), dialect=dialect))
-    except csv.Error as error:
-        raise UserError(f"{path} is not a CSV file ({error})", "save it as CSV with a header line") from error
+    rows = read_sheet(path, "roster")
     return _roster(path, rows)
 
 

@@ -9,7 +9,8 @@
      "notes": [], "changed": ["submission"],
      "previous": "88d1…", "digest": "1c9a…"}
 
-submission, result, job and grader are SHA-256; a point of null waits for a person.
+submission, result, job and grader are SHA-256; a point of null waits for a person. Where a student had an extension,
+"extended" is their own due date.
 """
 
 from __future__ import annotations

@@ -26,10 +26,12 @@ def facts_of(
     stored: bytes,
     scores: Scores,
     penalty: float,
+    extended: str | None = None,
 ) -> dict[str, Any]:
     """The facts of a "graded" entry (an example: grading.log.grades).
 
     stored: the bytes of the stored result. scores: what the grader gave. penalty: nbgrader's late penalty in points.
+    extended: the student's own due date, in UTC.
     """
     job = prepared.job
     return {
@@ -47,6 +49,7 @@ def facts_of(
         "points": dict(scores.points),
         "extra": dict(scores.extra),
         "penalty": penalty,
+        **({"extended": extended} if extended else {}),
         "notes": list(result.notes),
     }
 

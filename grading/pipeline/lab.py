@@ -10,13 +10,14 @@ import contextlib
 import errno
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from grading.course import Course
 from grading.errors import UserError
 from grading.files import Unreadable
-from grading.gradebook.provenance import RecordedBasis, changes_since, recorded_basis
+from grading.gradebook.extensions import waiting_for
+from grading.gradebook.provenance import RecordedBasis, changes_since, extended_until, recorded_basis
 from grading.gradebook.scores import Scores
 from grading.gradebook.writer import GradedSubmission, Writer, open_writer
 from grading.intake.store import archive_submission
@@ -48,10 +49,14 @@ class RunSummary:
     """What a run yielded: who got no grade, and the numbers.
 
     RunSummary([Ungraded("bob", "unreadable", "…")], Tally(n_submissions=24, n_new=23, n_ungraded=1, …))
+
+    problems: what is wrong with the course's extensions, in sentences. remarks: what may be.
     """
 
     ungraded: list[Ungraded]
     tally: Tally
+    problems: Sequence[str] = ()
+    remarks: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -98,6 +103,7 @@ class _LabRun:
         self._tried: list[str] = []
         self._ungraded: list[Ungraded] = []
         self._n_faults_in_a_row = 0
+        self._problems = self._remarks = ()
 
     def grade(self, students: list[str], workers: int, tier: Tier | None, cluster: str | None) -> RunSummary:
         """Grade them all, or as many as there is time for until somebody stops the run."""
@@ -105,6 +111,7 @@ class _LabRun:
         self._log.append(
             "run began", lab=self._lab, isolation=self._isolation, workers=workers, submissions=len(students)
         )
+        self._extend(students)
         stream = JobStream(
             workers,
             cluster,
@@ -129,7 +136,15 @@ class _LabRun:
         if tally.n_left:
             done = f"{tally.n_submissions - tally.n_left} of {tally.n_submissions} are done and {tally.n_left} are left"
             raise Interrupted(f"stopped: {done}; run the same command again to go on")
-        return RunSummary(self._ungraded, tally)
+        return RunSummary(self._ungraded, tally, self._problems, self._remarks)
+
+    def _extend(self, students: list[str]) -> None:
+        """Note every extension that is new, other or taken back, and what is wrong with the file."""
+        extensions, changes, self._problems = self._writer.extend()
+        self._remarks = waiting_for(extensions, self._lab, {*students, *self._course.students(self._lab)})
+        for change in changes:
+            until = change.until and f"{change.until} UTC"
+            self._log.append("extension", lab=self._lab, student=change.student, until=until, reason=change.reason)
 
     def _to_run(self, students: list[str]) -> Iterator[Prepared]:
         """The submissions that have to be run; what has a result or a grade already is dealt with on the way."""
@@ -237,7 +252,7 @@ class _LabRun:
     def _log_grade(self, graded: GradedSubmission, scores: Scores, penalty: float) -> None:
         result = graded.result
         stored = self._course.result(self._lab, result.key).read_bytes()
-        facts = facts_of(graded.prepared, result, stored, scores, penalty)
+        facts = facts_of(graded.prepared, result, stored, scores, penalty, extended_until(graded.basis))
         self._log.append("graded", **{**facts, "job": result.key, "changed": self._reasons[graded.student].changes})
 
     def _finish(self, graded: GradedSubmission) -> None:

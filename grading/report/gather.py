@@ -5,10 +5,12 @@ Nothing is run and nothing is written. What the gradebook says is the grade, als
 
 from __future__ import annotations
 
+import datetime
 import re
 
 from grading.course import Course
 from grading.files import Unreadable
+from grading.gradebook.extensions import Extension, Extensions, read_extensions
 from grading.gradebook.provenance import recorded_basis
 from grading.rebuild import Template, TemplateCell
 from grading.report.marks import mark_of
@@ -30,16 +32,18 @@ from labkit import exercises
 
 def gather_record(course: Course) -> ClassRecord:
     """The record of a course. A student who handed in some lab stands in every lab that anybody handed in."""
-    gradebook = read_points(course)
+    gradebook, extensions = read_points(course), read_extensions(course)
     names = {lab: {*course.students(lab), *gradebook.lab(lab).students} for lab in course.labs()}
     everybody = sorted(set().union(*names.values()))
     labs = []
     for lab in course.labs():
         template, points = course.template(lab), gradebook.lab(lab)
         items = _items(template, points)
-        handins = [_handin(course, lab, student, items, points) for student in everybody] if names[lab] else []
+        handins = (
+            [_handin(course, lab, student, items, points, extensions) for student in everybody] if names[lab] else []
+        )
         labs.append(LabRecord(lab, _title(template), items, tuple(handins)))
-    return ClassRecord(gradebook.course_id, tuple(labs))
+    return ClassRecord(gradebook.course_id, tuple(labs), extensions.problems)
 
 
 def _items(template: Template, points: LabPoints) -> tuple[Item, ...]:
@@ -71,7 +75,9 @@ def _headings(cell: TemplateCell) -> list[str]:
     return [line.lstrip("#").strip() for line in cell.source.splitlines() if re.match(r"#{1,6} ", line)]
 
 
-def _handin(course: Course, lab: str, student: str, items: tuple[Item, ...], gradebook: LabPoints) -> Handin:
+def _handin(
+    course: Course, lab: str, student: str, items: tuple[Item, ...], gradebook: LabPoints, extensions: Extensions
+) -> Handin:
     is_there = (course.root / "submitted" / student / lab).is_dir()
     graded = _graded(course, lab, student, gradebook)
     without = read_ungraded(course, lab).get(student) if is_there else None
@@ -96,7 +102,16 @@ def _handin(course: Course, lab: str, student: str, items: tuple[Item, ...], gra
         notes=notes,
         feedback=page if page.is_file() else None,
         isolation=result.isolation if result else None,
+        extended=_extended(graded.until, extensions.granted.get((lab, student))),
     )
+
+
+def _extended(until: datetime.datetime | None, extension: Extension | None) -> str | None:
+    """What the gradebook has; the reason, where the file is where that came from."""
+    if until is None:
+        return None
+    reason = extension.reason if extension and extension.until == until else ""
+    return f"due {until} UTC" + (f" ({reason})" if reason else "")
 
 
 def _blank(

@@ -125,5 +125,7 @@ def attention(record: ClassRecord) -> list[AttentionItem]:
                 found[f"{handin.lab}: {mark.item.id} is suspected: {mark.hint or 'no reason'}", True].append(
                     handin.student
                 )
+    for problem in record.problems:
+        found[problem, True].append("the course")
     ordered = sorted(found.items(), key=lambda pair: not pair[0][1])
     return [AttentionItem(text, tuple(who), alarm) for (text, alarm), who in ordered]

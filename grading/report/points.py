@@ -5,6 +5,7 @@ Manual grades, extra credit and late penalties are in them. Nothing is written, 
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass, field
 
 from nbgrader.api import Assignment, SubmittedAssignment
@@ -27,10 +28,11 @@ class CellPoints:
 
 @dataclass(frozen=True)
 class StudentPoints:
-    """One student's points in one lab, by the cell's name."""
+    """One student's points in one lab, by the cell's name; `until`: the extension's end, in UTC without a zone."""
 
     cells: dict[str, CellPoints]
     penalty: float
+    until: datetime.datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,5 @@ def _submitted(submission: SubmittedAssignment) -> StudentPoints:
         for notebook in submission.notebooks
         for grade in notebook.grades
     }
-    return StudentPoints(
-        cells, sum(float(notebook.late_submission_penalty or 0.0) for notebook in submission.notebooks)
-    )
+    penalty = sum(float(notebook.late_submission_penalty or 0.0) for notebook in submission.notebooks)
+    return StudentPoints(cells, penalty, submission.duedate if submission.extension else None)

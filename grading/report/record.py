@@ -72,6 +72,7 @@ class Handin:
     state: "graded", "not graded yet", "not handed in", "unreadable" (the student's to mend), "infrastructure" (ours).
     reason says why there is no grade, outdated why the grade is not of the newest submission; notes are what was odd
     about the submission; feedback is the page, if one was made; isolation is the tier that the grade was made under.
+    extended is the student's own due date, with the instructor's reason where the course's file has one.
     """
 
     student: str
@@ -84,6 +85,7 @@ class Handin:
     notes: tuple[str, ...] = ()
     feedback: Path | None = None
     isolation: str | None = None
+    extended: str | None = None
 
     @property
     def score(self) -> float | None:
@@ -137,10 +139,14 @@ class Total:
 
 @dataclass(frozen=True)
 class ClassRecord:
-    """Everything about a class; labs in order, those that nobody handed in with no handins."""
+    """Everything about a class; labs in order, those that nobody handed in with no handins.
+
+    problems: what is wrong with files that the course's instructor wrote, in sentences.
+    """
 
     name: str
     labs: tuple[LabRecord, ...]
+    problems: tuple[str, ...] = ()
 
     @property
     def isolations(self) -> dict[str, int]:
