@@ -53,6 +53,7 @@ ROOMS = (
     "forbidden_calls",
     "troubles",
     "observe",
+    "capstone",
     "exercises",
     "material",
     "oracles",

@@ -92,6 +92,11 @@ def _flop_formulas() -> dict[object, Callable[..., int]]:
     }
 
 
+def flop_formula(packet: object) -> Callable[..., int] | None:
+    """What counts the FLOPs of an operation from its arguments and, as `out_val`, its result; None where it has none."""
+    return _flop_formulas().get(packet)
+
+
 @contextmanager
 def track_ops() -> Iterator[Operations]:
     """Count the operations of a block: `dispatches`, `flops`, and both by name in `count_by_op` and `flops_by_op`."""
