@@ -93,7 +93,7 @@ def _flop_formulas() -> dict[object, Callable[..., int]]:
 
 
 def flop_formula(packet: object) -> Callable[..., int] | None:
-    """What counts the FLOPs of an operation from its arguments and, as `out_val`, its result; None where it has none."""
+    """What counts an operation's FLOPs from its arguments and, as `out_val`, its result; None where it has none."""
     return _flop_formulas().get(packet)
 
 
