@@ -7,6 +7,8 @@ pyplot keeps every figure alive and shows it a second time at the end of the cel
 
 from __future__ import annotations
 
+import base64
+import html
 import io
 from typing import Any
 
@@ -36,9 +38,23 @@ class LabFigure(Figure):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._drawn: tuple[bytes, dict[str, int | str]] | None = None
         # Where a notebook has loaded pyplot, as widgets do, IPython has a way of its own to draw every Figure.
         if shell := current_shell():
-            shell.display_formatter.formatters["image/png"].for_type(LabFigure, LabFigure._repr_png_)
+            shell.display_formatter.formatters["image/png"].for_type(LabFigure, LabFigure._drawn_png)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict, dict]:
+        """The PNG, and the same as HTML: of what a PNG says of itself, JupyterLab and nbconvert show nothing."""
+        picture, told = self._drawn = self._repr_png_()
+        source = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+        size = f'width="{told["width"]}" height="{told["height"]}"'
+        element = f'<img src="{source}" {size} alt="{html.escape(str(told.get("alt", "")))}">'
+        return {"image/png": picture, "text/html": element}, {"image/png": told}
+
+    def _drawn_png(self) -> tuple[bytes, dict[str, int | str]]:
+        """What `_repr_mimebundle_` has drawn just now, which IPython asks for once more."""
+        drawn, self._drawn = self._drawn, None
+        return drawn or self._repr_png_()
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int | str]]:
         drawn = io.BytesIO()

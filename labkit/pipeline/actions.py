@@ -11,7 +11,7 @@ from typing import Literal
 
 Kind = Literal["F", "B", "I", "W"]
 KINDS: tuple[Kind, ...] = ("F", "B", "I", "W")
-NAMES = {"F": "forward", "B": "backward", "I": "input gradient", "W": "weight gradient"}
+NAMES = {"F": "forward pass", "B": "backward pass", "I": "input gradient", "W": "weight gradient"}
 
 
 @dataclass(frozen=True)
@@ -98,5 +98,5 @@ def needs(action: Action, n_stages: int) -> tuple[tuple[Action, ...], ...]:
 
 
 def in_words(action: Action) -> str:
-    """ "the backward of micro-batch 3 on stage 0" """
+    """ "the backward pass of micro-batch 3 on stage 0" """
     return f"the {NAMES[action.kind]} of micro-batch {action.microbatch} on stage {action.stage}"

@@ -52,8 +52,8 @@ def test_a_schedule_is_played_by_clicking(lab: JupyterLab, page: Page) -> None:
     before = image(cell)
     click("backward 0")
     expect(said).to_have_text(
-        "Not yet: the backward of micro-batch 0 on stage 0 needs the backward of micro-batch 0 on stage 1, which has "
-        "not been played."
+        "Not yet: the backward pass of micro-batch 0 on stage 0 needs the backward pass of micro-batch 0 on stage 1, "
+        "which has not been played."
     )
     shoot(cell, "schedule-1-refused")
     click("forward 1")

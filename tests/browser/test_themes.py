@@ -60,7 +60,7 @@ CELLS = {
     "predictions": (PREDICTIONS, ".labkit-predictions", 1),
     "features": (FEATURES, ".labkit-features", 1),
     "environment": (ENVIRONMENT, ".labkit-environment", 1),
-    "figure": (FIGURE, ".jp-RenderedImage img", 1),
+    "figure": (FIGURE, ".jp-OutputArea-output img", 1),
 }
 
 
@@ -95,6 +95,7 @@ def test_everything_shown_can_be_read_in_both_themes(lab: JupyterLab, page: Page
             shoot(page.locator(".jp-OutputArea", has=shown[name]).first, f"theme-{name}-{theme.lower()}")
         shoot(shown["figure"], f"theme-figure-{theme.lower()}")
         assert_is_a_white_card(shown["figure"])
+    assert "a tie" in (shown["figure"].get_attribute("alt") or "")
     assert not {where: texts for where, texts in faint.items() if texts}
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 from types import SimpleNamespace
 
 import pytest
+from bs4 import BeautifulSoup
 from IPython.core.formatters import DisplayFormatter
 from IPython.core.pylabtools import select_figure_formats
+from nbconvert import HTMLExporter
+from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from labkit import figures
 from labkit.figures import canvas
@@ -46,6 +50,7 @@ def test_it_stays_when_a_notebook_loads_pyplot(monkeypatch: pytest.MonkeyPatch) 
         data, metadata = shell.display_formatter.format(shown)
         assert data["image/png"] == shown._repr_png_()[0]
         assert metadata["image/png"]["alt"].startswith("weights float32")
+        assert base64.b64encode(data["image/png"]).decode() in data["text/html"]
 
 
 def test_a_notebook_gets_it_where_the_figure_has_no_words_of_its_own() -> None:
@@ -55,3 +60,16 @@ def test_a_notebook_gets_it_where_the_figure_has_no_words_of_its_own() -> None:
     assert figure._repr_png_()[1]["alt"] == "steps"
     figure.alt = "The loss falls."
     assert figure._repr_png_()[1]["alt"] == "The loss falls."
+
+
+def test_a_page_made_of_a_notebook_says_it_beside_the_picture() -> None:
+    """nbconvert's own page for labs, and JupyterLab, show HTML before a PNG, and of a PNG they leave the words out."""
+    figure, _ = new_figure()
+    figure.alt = 'A loss < 2 that "falls".'
+    data, metadata = DisplayFormatter().format(figure)
+    data["image/png"] = base64.b64encode(data["image/png"]).decode()
+    cell = new_code_cell("figure", outputs=[new_output("display_data", data, metadata=metadata)])
+    page, _ = HTMLExporter().from_notebook_node(new_notebook(cells=[cell]))
+    (picture,) = BeautifulSoup(page, "html.parser").select("img")
+    assert picture["alt"] == figure.alt
+    assert picture["src"] == f"data:image/png;base64,{data['image/png']}" and picture["width"] == "720"

@@ -30,7 +30,10 @@ def test_a_click_plays_and_an_illegal_one_says_what_is_missing() -> None:
     assert one != empty and "7 passes to go" in said.value
     buttons["backward 0"].click()
     assert chart.value == one
-    assert "the backward of micro-batch 0 on stage 0 needs the backward of micro-batch 0 on stage 1" in said.value
+    assert (
+        "the backward pass of micro-batch 0 on stage 0 needs the backward pass of micro-batch 0 on stage 1"
+        in said.value
+    )
     buttons["undo"].click()
     assert chart.value == empty and "8 passes to go" in said.value
     for name in ("forward 0", "forward 1", "start again"):
@@ -57,6 +60,6 @@ def test_without_widgets_it_is_a_chart(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_strip_shows_the_moves_and_names_the_refused_one() -> None:
     figure = figures.schedule_strip([("F", 0), ("F", 1), ("B", 0)], n_stages=2, n_microbatches=2)
     (axes,) = figure.axes
-    assert axes.get_title(loc="left").startswith("Not yet: the backward of micro-batch 0 on stage 0 needs")
+    assert axes.get_title(loc="left").startswith("Not yet: the backward pass of micro-batch 0 on stage 0 needs")
     assert "So far 2 units of time; stages hold at most 1, 1." in figure.alt
     assert [text.get_text() for text in axes.texts if text.get_text().isdigit()] == ["0", "0"]

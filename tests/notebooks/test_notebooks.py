@@ -107,6 +107,7 @@ def test_a_solved_notebook_runs_and_is_quick(source: Path, folder: Path) -> None
     assert not [output for output in outputs if "has no new row" in output.get("text", "")], "its feature is measured"
     pictures = [output for output in outputs if "image/png" in output.get("data", {})]
     assert all(one.metadata["image/png"].get("alt") for one in pictures), "each says what it shows in words"
+    assert all(' alt="' in one.data.get("text/html", "") for one in pictures), "also where the PNG's words are left out"
 
 
 @pytest.mark.full("notebooks")

@@ -23,10 +23,10 @@ def test_a_stage_takes_its_micro_batches_in_order() -> None:
 @pytest.mark.parametrize(
     ("moves", "reason"),
     [
-        ("F1", "the forward of micro-batch 0 on stage 1 needs the forward of micro-batch 0 on stage 0"),
-        ("B1", "the backward of micro-batch 0 on stage 1 needs the forward of micro-batch 0 on stage 1"),
-        ("F0 B0", "the backward of micro-batch 0 on stage 0 needs the backward of micro-batch 0 on stage 1"),
-        ("F0 F1 F1", "the forward of micro-batch 1 on stage 1 needs the forward of micro-batch 1 on stage 0"),
+        ("F1", "the forward pass of micro-batch 0 on stage 1 needs the forward pass of micro-batch 0 on stage 0"),
+        ("B1", "the backward pass of micro-batch 0 on stage 1 needs the forward pass of micro-batch 0 on stage 1"),
+        ("F0 B0", "the backward pass of micro-batch 0 on stage 0 needs the backward pass of micro-batch 0 on stage 1"),
+        ("F0 F1 F1", "the forward pass of micro-batch 1 on stage 1 needs the forward pass of micro-batch 1 on stage 0"),
     ],
 )
 def test_an_illegal_move_is_refused_with_what_it_lacks(moves: str, reason: str) -> None:

@@ -81,24 +81,32 @@ def test_splitting_the_backward_pass_fills_the_bubble() -> None:
     ("orders", "kind", "text"),
     [
         (one_stage_each("X0"), "form", "rank 0: X0 on stage 0: a pass is one of F, B, I, W"),
-        ([[Action("F", 2, 0)]], "form", "the forward of micro-batch 0 on stage 2: the stages are 0 to 1"),
+        ([[Action("F", 2, 0)]], "form", "the forward pass of micro-batch 0 on stage 2: the stages are 0 to 1"),
         (
             one_stage_each("F0 F2 B0 B2", "F0 F2 B0 B2"),
             "missing",
-            "nobody runs the forward of micro-batch 1 on stage 0",
+            "nobody runs the forward pass of micro-batch 1 on stage 0",
         ),
-        ([[Action("F", 0, 0)], [Action("B", 0, 0)]], "place", "rank 1: the backward of micro-batch 0 on stage 0: this"),
-        (one_stage_each("F0 F0 B0", "F0 B0"), "twice", "rank 0: the forward of micro-batch 0 on stage 0 comes twice"),
+        (
+            [[Action("F", 0, 0)], [Action("B", 0, 0)]],
+            "place",
+            "rank 1: the backward pass of micro-batch 0 on stage 0: this",
+        ),
+        (
+            one_stage_each("F0 F0 B0", "F0 B0"),
+            "twice",
+            "rank 0: the forward pass of micro-batch 0 on stage 0 comes twice",
+        ),
         (one_stage_each("F0 B0", "F0 B0 W0"), "both", "a backward pass is whole or split"),
         (one_stage_each("F0 I0 B0", "F0 B0"), "both", "a backward pass is whole or split"),
-        (one_stage_each("F0", "F0 B0"), "missing", "nobody runs the backward of micro-batch 0 on stage 0"),
+        (one_stage_each("F0", "F0 B0"), "missing", "nobody runs the backward pass of micro-batch 0 on stage 0"),
         (one_stage_each("F0 I0", "F0 B0"), "missing", "nobody runs the weight gradient of micro-batch 0 on stage 0"),
         (one_stage_each("F0 W0", "F0 B0"), "missing", "nobody runs the input gradient of micro-batch 0 on stage 0"),
         (
             one_stage_each("F0 B0", "B0 F0"),
             "order",
-            "rank 1: the backward of micro-batch 0 on stage 1 needs the forward of micro-batch 0 on stage 1, which "
-            "comes later on the same rank",
+            "rank 1: the backward pass of micro-batch 0 on stage 1 needs the forward pass of micro-batch 0 on stage 1, "
+            "which comes later on the same rank",
         ),
         (
             one_stage_each("F0 W0 I0", "F0 B0"),
@@ -122,13 +130,15 @@ def test_what_cannot_run_is_said(orders: list[list[Action]], kind: str, text: st
 
 def test_more_than_the_rank_has_room_for() -> None:
     assert run_schedule(GPIPE, Costs.equal(2), memory_cap=(2, 2)).peak_live == (2, 2)
-    with pytest.raises(ScheduleError, match="rank 1 holds 2 activations with the forward of micro-batch 1") as caught:
+    with pytest.raises(
+        ScheduleError, match="rank 1 holds 2 activations with the forward pass of micro-batch 1"
+    ) as caught:
         run_schedule(GPIPE, Costs.equal(2), memory_cap=(2, 1))
     assert caught.value.kind == "memory" and caught.value.action == Action("F", 1, 1)
 
 
 def test_micro_batches_can_be_counted_for_it() -> None:
-    with pytest.raises(ScheduleError, match="nobody runs the forward of micro-batch 2 on stage 0"):
+    with pytest.raises(ScheduleError, match="nobody runs the forward pass of micro-batch 2 on stage 0"):
         run_schedule(GPIPE, Costs.equal(2), n_microbatches=3)
     with pytest.raises(ScheduleError, match="micro-batch 1 on stage 0: the micro-batches are 0 to 0"):
         run_schedule(GPIPE, Costs.equal(2), n_microbatches=1)
@@ -140,7 +150,7 @@ def test_the_beginning_of_a_schedule_can_be_played() -> None:
     with pytest.raises(ScheduleError) as caught:
         run_schedule(one_stage_each("F0 B0", "F0"), Costs.equal(2), complete=False)
     assert caught.value.lacks == Action("B", 1, 0)
-    assert "needs the backward of micro-batch 0 on stage 1, which nobody has listed" in str(caught.value)
+    assert "needs the backward pass of micro-batch 0 on stage 1, which nobody has listed" in str(caught.value)
 
 
 def test_the_half_that_is_listed_is_the_one_that_is_lacking() -> None:
