@@ -17,6 +17,7 @@ from labkit.figures.budget import budget_slider, kept_at_budgets
 from labkit.figures.causal_deal import causal_deal
 from labkit.figures.collectives import bytes_by_rank, collective_player, collective_steps
 from labkit.figures.compile_calls import call_strip, versions_by_size
+from labkit.figures.contest import contest
 from labkit.figures.cost_model import Between, between_nodes, between_nodes_bars, cost_map, time_against_size
 from labkit.figures.critical_batch import batch_slider, two_batch_sizes
 from labkit.figures.cut_logits import cut_logits
@@ -118,6 +119,7 @@ __all__ = [
     "code_usage",
     "collective_player",
     "collective_steps",
+    "contest",
     "cost_map",
     "cut_logits",
     "cut_matrices",

@@ -1,0 +1,183 @@
+# %% [markdown]
+# # Lab 20: All of it together
+#
+# [[time]]
+
+# %% nbgrader={"grade": false, "grade_id": "20-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import hashlib
+
+import labkit.figures
+from labkit import Predictions, check, progress, written
+from labkit.material.lab20_logs import example_logs
+
+guesses = Predictions("20")
+labkit.leave_out_blanks()  # a cell that needs an answer you have not written yet says so
+
+# %% [markdown]
+# ## What makes a record honest
+#
+# A score is worth as much as its rules. In 2015 a team withdrew its ImageNet results, because it had sent far more
+# guesses to the test server than were allowed. In 2025 a system that writes CUDA kernels reported large speed-ups, and
+# some of its kernels turned out to read the right result from memory in which the reference had left it. So an engine
+# for records does not only compute a score. It writes down what it *saw*: which tokens it served and in which order,
+# how much memory the process had from outside, and which operations the script called at each size.
+#
+# Below is one such log. What the script *claims* stands beside what was *seen*, and everything that could be checked
+# can be checked by anybody:
+
+# %%
+logs, rules = example_logs()
+log = logs[0]
+for key in ("run", "steps", "virtual_hours", "digest", "probe"):
+    print(f"{key:14} {log[key]}")
+print(
+    f"{'ops':14} {', '.join(f'{size}: {sum(ops.values())}' for size, ops in log['ops'].items())} in all"
+)
+for trial in log["trials"]:
+    shown = {key: value for key, value in trial.items() if key != "served"}
+    print(f"trial          {shown}")
+    print(f"    served     {trial['served'][:2]} ... {trial['served'][-1]}")
+print(f"\nrules          {rules}")
+
+# %% [markdown]
+# - `log["trials"]`: one for each seed, and `rules["n_seeds"]` of them. `trial["served"]` lists
+#   `[step, start, stop]`: the step was trained on the tokens `[start, stop)` of the text, `start` included and `stop`
+#   not. `trial["evaluated"]` lists the chunks `[start, stop)` that the loss is the mean of.
+# - `trial["restarts"]` lists `[after, checkpoint]`: the process died after step `after` and went on from the
+#   checkpoint of step `checkpoint`, so the steps `checkpoint + 1` to `after` were run again. A restart is declared by
+#   the supervisor, which saw the process die.
+# - `trial["first_weights"]` is a digest of the weights before step 1.
+# - `trial["claimed_mib"]` is the peak that the script's own meter reports, and `trial["seen_mib"]` what the process
+#   had from outside.
+# - `log["ops"]` counts the operations of one step at three sizes: the tiny one, the full one, and one in between that
+#   the script does not know in advance. All sizes have the same number of layers.
+# - `log["probe"]`: the engine ran work of a known cost under the run's own meter, and notes what was counted.
+#
+# **Predict:** of the runs in a contest, some cheat. You look only at the scores, and you suspect the best quarter. In
+# the logs above, 8 of 24 runs cheat. How many of the 6 runs with the fewest virtual hours are among them?
+
+# %% nbgrader={"grade": false, "grade_id": "20-predict-cheats", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("cheats among the 6 best scores", None)
+
+# %% [markdown]
+# [[exercise 20-referee]]
+#
+# `referee(logs, rules)` returns `{run: reason}`, with the names and the reasons of the runs that cheat and of no
+# others. A run cheats if one of these holds:
+#
+# | reason | the log proves it if |
+# |---|---|
+# | `"trained on evaluation tokens"` | a step was served one of the tokens `rules["evaluation"]`, `[start, stop)` |
+# | `"steps other than declared"` | the steps served are not 1 to `log["steps"]` in order, apart from declared restarts; or a step that is run again has other tokens than before |
+# | `"one seed twice"` | two trials have the same seed or the same first weights |
+# | `"fewer evaluation tokens"` | an evaluation token is in no chunk of a trial |
+# | `"peak above its claim"` | more memory was seen than claimed, by more than `rules["slack_mib"]` |
+# | `"operations depend on the size"` | the operations of the three sizes are not the same |
+# | `"another script"` | `log["digest"]` is not the first 16 hexadecimal digits of the SHA-256 of `log["script"]` in UTF-8 |
+# | `"meter does not count"` | FLOPs or bytes of the probe differ from what was counted |
+# | `"loss below the floor"` | a loss is below `rules["floor"]`, the entropy of the text, by more than `rules["luck"]`, which chance may explain |
+#
+# The rest is allowed. A step may have tokens that another step had, chunks may overlap and stand in any order, a
+# claim may be too high, and a run may be better than all others. No run cheats in two ways.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Write one charge after the other, each as an expression that is true or false for a log. Most of them begin with
+# `any(... for trial in log["trials"])`.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Two ranges `[a, b)` and `[c, d)` have a token in common if `a < d` and `c < b`. For the chunks, sort them and walk
+# along: how far is everything covered? For the steps, build the list that *should* have been served, from the number
+# of steps and the restarts, and compare.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# Without restarts the numbers are `1..steps`. With restarts `[[after, checkpoint], ...]` they are `1..after` of the
+# first one, then `checkpoint + 1..after` of the second one, and so on, and at last up to `steps`. If the numbers are
+# right, there are exactly `steps` different `(step, start, stop)`, since each repeated step has its old tokens.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "20-referee", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def referee(logs: list[dict], rules: dict) -> dict[str, str]:
+    """{run: reason} of the runs that cheat, and of no others."""
+    ### BEGIN SOLUTION
+    start, stop = rules["evaluation"]
+
+    def as_declared(trial, n_steps):
+        numbers, done = [], 0
+        for after, checkpoint in [*trial["restarts"], (n_steps, n_steps)]:
+            numbers += range(done + 1, after + 1)
+            done = checkpoint
+        different = {tuple(step) for step in trial["served"]}
+        return [step for step, _, _ in trial["served"]] == numbers and len(different) == n_steps
+
+    def all_evaluated(trial):
+        reached = start
+        for a, b in sorted(trial["evaluated"]):
+            if a <= reached:
+                reached = max(reached, b)
+        return reached >= stop
+
+    accused = {}
+    for log in logs:
+        trials, ops = log["trials"], list(log["ops"].values())
+        digest = hashlib.sha256(log["script"].encode()).hexdigest()[:16]
+        charges = {
+            "trained on evaluation tokens": any(
+                a < stop and start < b for trial in trials for _, a, b in trial["served"]
+            ),
+            "steps other than declared": not all(
+                as_declared(trial, log["steps"]) for trial in trials
+            ),
+            "one seed twice": any(
+                len({trial[key] for trial in trials}) < rules["n_seeds"]
+                for key in ("seed", "first_weights")
+            ),
+            "fewer evaluation tokens": not all(all_evaluated(trial) for trial in trials),
+            "peak above its claim": any(
+                trial["seen_mib"] > trial["claimed_mib"] + rules["slack_mib"] for trial in trials
+            ),
+            "operations depend on the size": any(one != ops[0] for one in ops),
+            "another script": digest != log["digest"],
+            "meter does not count": log["probe"]["known"] != log["probe"]["counted"],
+            "loss below the floor": any(
+                trial["loss"] < rules["floor"] - rules["luck"] for trial in trials
+            ),
+        }
+        for reason, holds in charges.items():
+            if holds:
+                accused[log["run"]] = reason
+    return accused
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "20-referee-check", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
+check("20-referee", referee)
+
+# %% [markdown]
+# Your verdict on the 24 runs above. Each point is a run, and those that you accuse are red:
+
+# %%
+if written(referee):
+    verdict = referee(logs, rules)
+    for run, reason in verdict.items():
+        print(f"{run:12} {reason}")
+    best = sorted(logs, key=lambda log: log["virtual_hours"])[:6]
+    guesses.settle("cheats among the 6 best scores", sum(log["run"] in verdict for log in best))
+    display(labkit.figures.contest(logs, verdict, rules["floor"]))
+
+# %% [markdown]
+# ## What you measured
+
+# %%
+guesses.score()
+
+# %%
+progress("20", globals())
