@@ -30,9 +30,8 @@ logs, rules = example_logs()
 log = logs[0]
 for key in ("run", "steps", "virtual_hours", "digest", "probe"):
     print(f"{key:14} {log[key]}")
-print(
-    f"{'ops':14} {', '.join(f'{size}: {sum(ops.values())}' for size, ops in log['ops'].items())} in all"
-)
+for size, ops in log["ops"].items():
+    print(f"ops            {size}: {ops}")
 for trial in log["trials"]:
     shown = {key: value for key, value in trial.items() if key != "served"}
     print(f"trial          {shown}")
@@ -181,3 +180,13 @@ guesses.score()
 
 # %%
 progress("20", globals())
+
+# %% [markdown]
+# This cell adds what you measured to your feature table, which collects one row from every lab. It is never graded.
+
+# %% tags=["figure"]
+labkit.feature_row(
+    "20",
+    "records that anybody can check",
+    speed=lambda: f"{len(referee(logs, rules)) / len(logs):.0%} of the scores do not count",
+)
