@@ -38,6 +38,7 @@ COMMANDS = (
     ),
     Command("collect", "take in submissions from a folder, a zip archive or the exchange", "grading.commands.collect"),
     Command("grade", "grade the submissions of a lab", "grading.commands.grade"),
+    Command("regrade", "grade one submission anew, and show what changed", "grading.commands.regrade"),
     Command("feedback", "make the feedback pages of a lab", "grading.commands.feedback"),
     Command("export", "write the grades to a file", "grading.commands.export"),
     Command("report", "write one page about the class", "grading.commands.report"),

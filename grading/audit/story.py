@@ -97,10 +97,17 @@ def _event(entry: LogEntry, is_first: bool) -> str:
         if "changed" in facts and not is_first:
             names = [WHAT_COUNTS.get(name, name) for name in facts["changed"]]
             text += f"; changed: {', '.join(names)}" if names else "; nothing that counts had changed"
-        return text
+        return text + (f"; {_regrade(facts['regraded'])}" if "regraded" in facts else "")
+    if entry.kind == "regrade refused":
+        return f"{text}, {_regrade(facts)}; lower: {', '.join(facts.get('lower') or ())}"
     # Whatever else was noted, as it was noted.
     rest = ", ".join(f"{name} {value}" for name, value in facts.items() if name not in ("lab", "student"))
     return f"{text}; {rest}" if rest else text
+
+
+def _regrade(facts: Mapping[str, Any]) -> str:
+    before, after = ((facts.get(name) or {}).get("total", 0.0) for name in ("before", "after"))
+    return f"regraded ({facts.get('reason')}): {before:g} points before, {after:g} after"
 
 
 def _when(entry: LogEntry) -> str:

@@ -38,6 +38,7 @@ from grading.gradebook.outputs import write_results
 from grading.gradebook.provenance import LabBasis, extension_text, lab_basis
 from grading.gradebook.scores import Scores, scores_of
 from grading.gradebook.session import open_for_writing, patiently
+from grading.gradebook.standing import Standing, standing_of
 from grading.nbgrader_api import expect_success, open_api
 from grading.rebuild import rebuilt_notebook
 from grading.submissions import Prepared
@@ -107,6 +108,21 @@ class Writer:
         changes = extend(self._course, self._lab, self._gradebook, self._extensions)
         self._gradebook.db().commit_batch()
         return changes
+
+    def standing(self, student: str) -> Standing | None:
+        """The student's grade as the gradebook has it; None where there is none."""
+        found = patiently(lambda: standing_of(self._gradebook, self._lab, student))
+        self._gradebook.db.rollback()
+        return found
+
+    def foreseen_penalty(self, student: str, score: float) -> float:
+        """The late penalty that a score would get if it were saved now, in points."""
+        submission = self._submission(student)
+        try:
+            (notebook,) = submission.notebooks
+            return float(self._penalty(submission, notebook, score) or 0.0)
+        finally:
+            self._gradebook.db.rollback()
 
     def is_unfinished(self, student: str) -> bool:
         """Whether an earlier run ended while it wrote this student's grade."""
@@ -193,14 +209,17 @@ class Writer:
         notebook.late_submission_penalty = None
         return notebook
 
-    def _penalty(self, submission: SubmittedAssignment, notebook: SubmittedNotebook) -> float | None:
-        """As AssignLatePenalties gives it."""
+    def _penalty(
+        self, submission: SubmittedAssignment, notebook: SubmittedNotebook, score: float | None = None
+    ) -> float | None:
+        """As AssignLatePenalties gives it, for the score that the notebook has or for another one."""
         late_s = submission.total_seconds_late
         if late_s <= 0:
             return None
         step = AssignLatePenalties(parent=self._api)
         step.init_plugin()
-        penalty = step.plugin_inst.late_submission_penalty(submission.student_id, notebook.score, late_s)
+        score = notebook.score if score is None else score
+        penalty = step.plugin_inst.late_submission_penalty(submission.student_id, score, late_s)
         return None if penalty is None else step._check_late_penalty(notebook, penalty)
 
     def _cell_names(self) -> dict[str, str]:

@@ -26,6 +26,7 @@ from grading.isolation.sandbox import InfrastructureFault
 from grading.log import Log
 from grading.pipeline.display import Display, open_display
 from grading.pipeline.entries import facts_of
+from grading.pipeline.extending import note_extensions
 from grading.pipeline.failure import ungraded_by
 from grading.pipeline.interrupt import Interrupted, stop_on_interrupt
 from grading.pipeline.stream import JobStream, run_all
@@ -103,7 +104,6 @@ class _LabRun:
         self._tried: list[str] = []
         self._ungraded: list[Ungraded] = []
         self._n_faults_in_a_row = 0
-        self._problems = self._remarks = ()
 
     def grade(self, students: list[str], workers: int, tier: Tier | None, cluster: str | None) -> RunSummary:
         """Grade them all, or as many as there is time for until somebody stops the run."""
@@ -111,7 +111,8 @@ class _LabRun:
         self._log.append(
             "run began", lab=self._lab, isolation=self._isolation, workers=workers, submissions=len(students)
         )
-        self._extend(students)
+        extensions, self._problems = note_extensions(self._course, self._lab, self._writer, self._log)
+        self._remarks = waiting_for(extensions, self._lab, {*students, *self._course.students(self._lab)})
         stream = JobStream(
             workers,
             cluster,
@@ -137,14 +138,6 @@ class _LabRun:
             done = f"{tally.n_submissions - tally.n_left} of {tally.n_submissions} are done and {tally.n_left} are left"
             raise Interrupted(f"stopped: {done}; run the same command again to go on")
         return RunSummary(self._ungraded, tally, self._problems, self._remarks)
-
-    def _extend(self, students: list[str]) -> None:
-        """Note every extension that is new, other or taken back, and what is wrong with the file."""
-        extensions, changes, self._problems = self._writer.extend()
-        self._remarks = waiting_for(extensions, self._lab, {*students, *self._course.students(self._lab)})
-        for change in changes:
-            until = change.until and f"{change.until} UTC"
-            self._log.append("extension", lab=self._lab, student=change.student, until=until, reason=change.reason)
 
     def _to_run(self, students: list[str]) -> Iterator[Prepared]:
         """The submissions that have to be run; what has a result or a grade already is dealt with on the way."""

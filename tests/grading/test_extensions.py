@@ -179,7 +179,7 @@ def test_penalties_pages_and_the_report_obey_it_and_bad_rows_lose_nothing(late_c
     assert Log(course).verify() == [] and main(["audit", str(course.root)]) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.full("classroom")
 @pytest.mark.usefixtures("in_process")
 def test_what_nbgrader_was_told_stays_and_its_own_autograding_obeys_the_file(late_class) -> None:
     course = late_class
