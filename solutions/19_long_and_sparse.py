@@ -185,11 +185,13 @@ def undo(parts: Sequence[tuple[Tensor, Tensor]], n_tokens: int) -> Tensor:
 check("19-zigzag", zigzag, deal, undo)
 
 # %% [markdown]
-# Here is the same triangle, dealt by your function. What a rank's early chunk lacks, its late chunk makes up for:
+# Here is the same triangle, above in contiguous blocks and below as your function deals it. What a rank's early chunk
+# lacks, its late chunk makes up for. Move the slider: the more ranks, the longer the last one takes in contiguous
+# blocks. (A printed page has no sliders. It shows 4 ranks.)
 
 # %%
 if written(zigzag):
-    display(labkit.figures.causal_deal(zigzag(48, 4), "your zigzag"))
+    display(labkit.figures.deal_player(zigzag))
     print("tokens   ranks   most work / least, contiguous   yours")
     for s, n in ((1024, 8), (1025, 8), (4096, 32), (4159, 32)):
         blocks = [list(range(r * s // n, (r + 1) * s // n)) for r in range(n)]
@@ -378,7 +380,20 @@ if written(ring_forward, ring_backward):
 #
 # </details>
 #
-# Here is the same ring on real ranks, four processes that communicate through gloo:
+# The figure shows one rank's time in a forward pass: 32 heads of queries, keys and values, 128 numbers each, on GPUs
+# with 100 TFLOP/s that send 25 GB/s. Above, a rank works, then waits for the next block. Below, it starts the transfer
+# first and works meanwhile, as your ring does if it follows hint 2. From which length on is the network no longer
+# seen?
+
+# %% tags=["figure"]
+labkit.figures.ring_steps_player()
+
+# %% [markdown]
+# From 8,192 tokens on, work on a block takes longer than its transfer, and the rank is never idle. Half the length is a
+# quarter of the work but half of the transfer, so short blocks leave the rank waiting, whatever you do. (A printed page
+# shows 4,096 tokens.)
+#
+# Here is your ring on real ranks, four processes that communicate through gloo:
 
 # %%
 if written(ring_forward, ring_backward):
@@ -813,6 +828,18 @@ if written(capacity, dispatch, balancing_loss):
 # tokens choose. A dropped token is not lost. It skips the experts, and the residual connection alone carries it on.
 #
 # </details>
+#
+# Here is what your functions do with other factors, and with tokens that have more or less in common. Blue tokens have a
+# place, red ones are dropped. How large must the factor be so that no token is dropped, and how many places are then
+# empty?
+
+# %% tags=["figure"]
+labkit.figures.expert_player(capacity, dispatch, router_logits)
+
+# %% [markdown]
+# At 1, the length that the shared direction had above, the busiest expert has 3.1 times the mean. A factor of 3 still
+# drops a few tokens, and with a factor of 4 three of four places are empty. Places cost memory. So the router has to
+# learn to spread its choices.
 #
 # If all experts are chosen equally often, every $f_e$ is $k/E$ and the balancing loss is $k$, here 1, because the
 # probabilities add up to 1. It is larger when the experts that are chosen often also have the high probabilities, and

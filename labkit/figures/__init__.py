@@ -14,7 +14,7 @@ from labkit.figures.batches import packed_mask, padding_pictures, padding_player
 from labkit.figures.blank import or_a_note
 from labkit.figures.break_even import break_even_curves
 from labkit.figures.budget import budget_slider, kept_at_budgets
-from labkit.figures.causal_deal import causal_deal
+from labkit.figures.causal_deal import causal_deal, deal_player
 from labkit.figures.collectives import bytes_by_rank, collective_player, collective_steps
 from labkit.figures.compile_calls import call_strip, versions_by_size
 from labkit.figures.contest import contest
@@ -22,7 +22,7 @@ from labkit.figures.cost_model import Between, between_nodes, between_nodes_bars
 from labkit.figures.critical_batch import batch_slider, two_batch_sizes
 from labkit.figures.cut_logits import cut_logits
 from labkit.figures.ddp import ddp_scaling, ddp_timeline, normalization_error
-from labkit.figures.expert_load import expert_load
+from labkit.figures.expert_load import expert_load, expert_player
 from labkit.figures.formats import bit_fields, number_line, quantization_error
 from labkit.figures.fused_bytes import fused_bytes
 from labkit.figures.gantt import gantt
@@ -63,6 +63,7 @@ from labkit.figures.program_steps import program_steps
 from labkit.figures.prompts import adaptation_losses, attention_map
 from labkit.figures.rank_grid import grid_of_ranks, rank_grid
 from labkit.figures.recomputation import backpropagation_memory, segment_tradeoff
+from labkit.figures.ring_steps import ring_steps_player
 from labkit.figures.rings import ring_over_nodes, ring_plan
 from labkit.figures.roofline import flops_against_time, roofline
 from labkit.figures.rounding import orders_of_adding, rounding_to_even
@@ -126,11 +127,13 @@ __all__ = [
     "cut_matrices_slider",
     "ddp_scaling",
     "ddp_timeline",
+    "deal_player",
     "depth_line",
     "device_timeline",
     "dtype_map",
     "error_against_n",
     "expert_load",
+    "expert_player",
     "flops_against_time",
     "fsdp_timeline",
     "fused_bytes",
@@ -189,6 +192,7 @@ __all__ = [
     "recut_map",
     "ring_over_nodes",
     "ring_plan",
+    "ring_steps_player",
     "rms_over_scale",
     "roofline",
     "rounding_to_even",
