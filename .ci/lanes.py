@@ -68,7 +68,7 @@ ROOMS = {
     ),
     "attacks": ("grading/isolation", "grading/rebuild", "grading/supervisor", "grading/verify", "grading/worker"),
     "browser": ("grading/build", "labkit/figures", "tests/browser"),
-    "classroom": ("grading/report",),
+    "classroom": ("grading/feedback", "grading/pages", "grading/report"),
     "cluster": ("grading/executors", "grading/log", "grading/pipeline"),
     "determinism": (
         "grading/executors",

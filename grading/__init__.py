@@ -34,11 +34,15 @@ and no others (tests/test_architecture.py reads this drawing).
                     < aside course files intake rebuild supervisor worker
     results         stored results, and who got no grade
                     < course files isolation supervisor
+    pages           what pages have in common: a template engine that makes texts harmless, the colours
+                    < terminal
+    feedback        a graded notebook -> the page that its student gets back
+                    < course pages results supervisor
     executors       where jobs run: processes of this machine, or a cluster
                     < errors isolation remains supervisor worker
     gradebook       results -> nbgrader's gradebook, graded notebooks, feedback; the basis of each grade
-                    < build course errors files intake isolation nbgrader_api rebuild results submissions supervisor
-                    < terminal
+                    < build course errors feedback files intake isolation nbgrader_api rebuild results submissions
+                    < supervisor terminal
     pipeline        a class's submissions -> grades: prepare, run, store and write, with little in flight
                     < course errors executors files gradebook intake isolation log results submissions supervisor
                     < terminal

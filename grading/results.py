@@ -16,6 +16,9 @@ from grading.isolation import isolates
 from grading.isolation.sandbox import InfrastructureFault
 from grading.supervisor import Job, SubmissionResult
 
+METADATA = "grading"
+"""The name of our entry in a graded notebook's metadata; its "job" is the key of the result that it was graded by."""
+
 
 def read_result(path: Path, may_be_none: bool = True) -> SubmissionResult | None:
     """A stored result; None where there is none, where it was cut short or is not that of the key in its name, or where

@@ -1,4 +1,5 @@
-"""nbgrader's configuration for a course of these labs: the stubs of the build, and our steps in its autograding.
+"""nbgrader's configuration for a course of these labs: the stubs of the build, and our steps in its autograding, our
+feedback page.
 
 Imported by the `nbgrader_config.py` of every course, so that nbgrader's command line, its Python API and the
 formgrader's button all grade the same way.
@@ -10,6 +11,7 @@ from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, SaveA
 from traitlets.config import Config
 
 from grading.build import nbgrader_config
+from grading.feedback import FeedbackExporter, ReadMarks
 from grading.gradebook.preprocessors import Rebuild, SaveExtraCredit, Supervise
 
 SANITIZE_STEPS = (Rebuild, CheckCellMetadata)
@@ -26,4 +28,6 @@ def course_config(root: str, course_id: str) -> Config:
     config.CourseDirectory.course_id = course_id
     config.Autograde.sanitize_preprocessors = list(SANITIZE_STEPS)
     config.Autograde.autograde_preprocessors = list(AUTOGRADE_STEPS)
+    config.GenerateFeedback.exporter_class = FeedbackExporter
+    config.GenerateFeedback.preprocessors = [ReadMarks]
     return config

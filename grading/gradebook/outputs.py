@@ -7,8 +7,6 @@ Everything of the student's that is shown is text, and hidden cases show a diagn
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell, new_output
 
@@ -57,12 +55,7 @@ def _extension_note(until: str, taken: set[str]) -> NotebookNode:
 
 def exercise_outputs(result: ExerciseResult, slot: TemplateCell) -> list[NotebookNode]:
     """A box with the verdict, and nbgrader's sign for its points."""
-    verdict = result.public
-    if result.hidden is not None and result.public.score > 0:
-        verdict = result.hidden if result.hidden.score > 0 else result.hidden.redacted()
-        # What was measured on a hidden case could tell its size.
-        verdict = replace(verdict, budgets=result.public.budgets)
-    return [_box(verdict), *_points_sign(result.score, slot.points, slot.extra)]
+    return [_box(result.shown), *_points_sign(result.score, slot.points, slot.extra)]
 
 
 def test_outputs(result: CellResult, slot: TemplateCell) -> list[NotebookNode]:

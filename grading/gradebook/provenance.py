@@ -18,12 +18,10 @@ from grading.course import Course
 from grading.errors import UserError
 from grading.intake.timestamp import TIMESTAMP
 from grading.isolation import isolates
+from grading.results import METADATA
 from grading.supervisor.job import grader_digest
 from grading.supervisor.packages import absent_imports, versions
 from grading.supervisor.result import SubmissionResult
-
-METADATA = "grading"
-"""The name of our entry in a graded notebook's metadata."""
 
 
 @dataclass(frozen=True)

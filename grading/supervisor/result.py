@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from labkit.check.verdict import Verdict
 from labkit.spec import Outcome
@@ -44,6 +44,14 @@ class ExerciseResult:
     @property
     def deciding(self) -> Verdict:
         return self.public if self.hidden is None or self.public.score == 0 else self.hidden
+
+    @property
+    def shown(self) -> Verdict:
+        """What the student may read: of hidden cases no value, and no measure, which could tell their size."""
+        if self.hidden is None or self.public.score == 0:
+            return self.public
+        verdict = self.hidden if self.hidden.score > 0 else self.hidden.redacted()
+        return replace(verdict, budgets=self.public.budgets)
 
     @property
     def failed_hidden(self) -> bool:

@@ -47,7 +47,7 @@ _HINT = (
 _CODE = (
     "font-family:var(--jp-code-font-family,ui-monospace,monospace);font-size:12px;background:transparent;color:inherit"
 )
-# Two generations of MathJax look for these: nbgrader's feedback pages load the second, JupyterLab has the third. What a
+# Two generations of MathJax look for these: nbgrader's formgrader loads the second, JupyterLab has the third. What a
 # student's program says between dollar signs would be set as a formula, which can hide text and be drawn over other's.
 _CLASSES = "labkit-verdict tex2jax_ignore mathjax_ignore"
 _TABLE = "border-collapse:collapse;margin:6px 0 0 0;border:none;table-layout:auto;color:inherit"
