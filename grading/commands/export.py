@@ -1,4 +1,4 @@
-"""`export DIR --format csv|canvas|moodle`: the grades of a course as a file for another program.
+"""`export DIR --format csv|canvas|moodle|gradescope|nbgrader`: the grades of a course as a file for another program.
 
 Who cannot be written into a platform's file is named, never dropped in silence.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 from grading.course import Course
 from grading.errors import UserError
 from grading.files import write_output
-from grading.report.exported import only_labs
+from grading.report.exported import only_labs, only_sections
 from grading.report.formats import FORMATS, ExportOptions
 from grading.report.gather import gather_record
 from grading.report.moodle import ID_FIELDS
@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--format", choices=sorted(FORMATS), default="csv", help="default: csv")
     parser.add_argument("--lab", action="append", help="only this lab (may be given again)")
+    parser.add_argument("--section", action="append", help="only this section of roster.csv (may be given again)")
     parser.add_argument("--out", type=Path, help="the file to write (default: one in the course's folder)")
     parser.add_argument("--roster", type=Path, help="canvas: a gradebook exported from Canvas, to fill in its ids")
     parser.add_argument("--id-field", choices=sorted(ID_FIELDS), help="moodle: what the student ids are (idnumber)")
@@ -40,6 +41,8 @@ def run(args: argparse.Namespace) -> int:
     record = gather_record(course)
     if args.lab:
         record = only_labs(record, [course.lab(name) for name in args.lab])
+    if args.section:
+        record = only_sections(record, args.section)
     name = "grades.csv" if args.format == "csv" else f"grades-{args.format}.csv"
     out = args.out or course.root / name
     options = ExportOptions(args.roster, args.id_field or "idnumber", args.comments)

@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from grading.errors import UserError
 from grading.report.csv_table import text
 from grading.report.record import GRADED, ClassRecord, Handin, LabRecord
 
@@ -32,6 +33,14 @@ def with_handins(record: ClassRecord) -> list[LabRecord]:
 def only_labs(record: ClassRecord, labs: Sequence[str]) -> ClassRecord:
     """The record with these labs alone."""
     return replace(record, labs=tuple(lab for lab in record.labs if lab.lab in labs))
+
+
+def only_sections(record: ClassRecord, names: Sequence[str]) -> ClassRecord:
+    """The record of these sections together. Raises UserError for one that nobody is in."""
+    if missing := [name for name in names if name not in record.section_names]:
+        known = ", ".join(record.section_names) or "none: roster.csv in the course's folder needs a column section"
+        raise UserError(f'nobody here is in section "{missing[0]}"', f"there are: {known}")
+    return record.of_section(*names)
 
 
 def handins_of(lab: LabRecord) -> dict[str, Handin]:

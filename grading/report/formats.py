@@ -10,7 +10,9 @@ from grading.course import Course
 from grading.report.canvas import as_canvas, read_roster
 from grading.report.csv_table import as_csv
 from grading.report.exported import Exported
+from grading.report.gradescope import as_gradescope
 from grading.report.moodle import as_moodle
+from grading.report.nbgrader_table import as_nbgrader
 from grading.report.people import read_people
 from grading.report.record import ClassRecord
 
@@ -36,9 +38,19 @@ def _moodle(course: Course, record: ClassRecord, options: ExportOptions) -> Expo
     return as_moodle(record, read_people(course), options.id_field, options.comments)
 
 
+def _gradescope(course: Course, record: ClassRecord, options: ExportOptions) -> Exported:
+    return as_gradescope(record, read_people(course))
+
+
+def _nbgrader(course: Course, record: ClassRecord, options: ExportOptions) -> Exported:
+    return as_nbgrader(course, record)
+
+
 FORMATS: dict[str, Callable[[Course, ClassRecord, ExportOptions], Exported]] = {
     "csv": _csv,
     "canvas": _canvas,
     "moodle": _moodle,
+    "gradescope": _gradescope,
+    "nbgrader": _nbgrader,
 }
 """From the record of a class to the file's text."""

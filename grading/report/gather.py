@@ -12,6 +12,7 @@ from grading.course import Course
 from grading.files import Unreadable
 from grading.gradebook.extensions import Extension, Extensions, read_extensions
 from grading.gradebook.provenance import recorded_basis
+from grading.intake.roster import read_sections
 from grading.rebuild import Template, TemplateCell
 from grading.report.marks import mark_of
 from grading.report.points import LabPoints, StudentPoints, read_points
@@ -43,7 +44,7 @@ def gather_record(course: Course) -> ClassRecord:
             [_handin(course, lab, student, items, points, extensions) for student in everybody] if names[lab] else []
         )
         labs.append(LabRecord(lab, _title(template), items, tuple(handins)))
-    return ClassRecord(gradebook.course_id, tuple(labs), extensions.problems)
+    return ClassRecord(gradebook.course_id, tuple(labs), extensions.problems, read_sections(course))
 
 
 def _items(template: Template, points: LabPoints) -> tuple[Item, ...]:
@@ -102,6 +103,8 @@ def _handin(
         notes=notes,
         feedback=page if page.is_file() else None,
         isolation=result.isolation if result else None,
+        handed_in_at=graded.handed_in_at,
+        late_s=graded.late_s,
         extended=_extended(graded.until, extensions.granted.get((lab, student))),
     )
 

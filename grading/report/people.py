@@ -17,6 +17,8 @@ class Person:
     name: str = ""
     email: str = ""
     platform_id: str = ""
+    first_name: str = ""
+    last_name: str = ""
 
 
 def read_people(course: Course) -> dict[str, Person]:
@@ -27,4 +29,5 @@ def read_people(course: Course) -> dict[str, Person]:
 
 def _person(student: Student) -> Person:
     name = ", ".join(part for part in (student.last_name, student.first_name) if part)
-    return Person(name, student.email or "", student.lms_user_id or "")
+    names = (student.first_name or "", student.last_name or "")
+    return Person(name, student.email or "", student.lms_user_id or "", *names)

@@ -28,11 +28,17 @@ class CellPoints:
 
 @dataclass(frozen=True)
 class StudentPoints:
-    """One student's points in one lab, by the cell's name; `until`: the extension's end, in UTC without a zone."""
+    """One student's points in one lab, by the cell's name.
+
+    `until` (the extension's end) and `handed_in_at` are in UTC without a zone; `late_s` counts from the student's own
+    due date.
+    """
 
     cells: dict[str, CellPoints]
     penalty: float
     until: datetime.datetime | None = None
+    handed_in_at: datetime.datetime | None = None
+    late_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -83,4 +89,5 @@ def _submitted(submission: SubmittedAssignment) -> StudentPoints:
         for grade in notebook.grades
     }
     penalty = sum(float(notebook.late_submission_penalty or 0.0) for notebook in submission.notebooks)
-    return StudentPoints(cells, penalty, submission.duedate if submission.extension else None)
+    until = submission.duedate if submission.extension else None
+    return StudentPoints(cells, penalty, until, submission.timestamp, float(submission.total_seconds_late))

@@ -5,8 +5,10 @@ It knows no database and no file format; `collect` fills it, the exports and the
 
 from __future__ import annotations
 
+import datetime
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -72,7 +74,8 @@ class Handin:
     state: "graded", "not graded yet", "not handed in", "unreadable" (the student's to mend), "infrastructure" (ours).
     reason says why there is no grade, outdated why the grade is not of the newest submission; notes are what was odd
     about the submission; feedback is the page, if one was made; isolation is the tier that the grade was made under.
-    extended is the student's own due date, with the instructor's reason where the course's file has one.
+    extended is the student's own due date, with the instructor's reason where the course's file has one; handed_in_at
+    is in UTC without a zone, and late_s counts from the student's own due date.
     """
 
     student: str
@@ -86,6 +89,8 @@ class Handin:
     feedback: Path | None = None
     isolation: str | None = None
     extended: str | None = None
+    handed_in_at: datetime.datetime | None = None
+    late_s: float = 0.0
 
     @property
     def score(self) -> float | None:
@@ -141,12 +146,34 @@ class Total:
 class ClassRecord:
     """Everything about a class; labs in order, those that nobody handed in with no handins.
 
-    problems: what is wrong with files that the course's instructor wrote, in sentences.
+    problems: what is wrong with files that the course's instructor wrote, in sentences. sections: by student, for those
+    whom the course's roster puts into one. only: the sections that this is the record of, where it is not of all.
     """
 
     name: str
     labs: tuple[LabRecord, ...]
     problems: tuple[str, ...] = ()
+    sections: Mapping[str, str] = field(default_factory=dict)
+    only: tuple[str | None, ...] = ()
+
+    @property
+    def section_names(self) -> tuple[str, ...]:
+        """Those of the students who are here, in order."""
+        return tuple(sorted({self.sections[student] for student in self.students if student in self.sections}))
+
+    def of_section(self, *sections: str | None) -> ClassRecord:
+        """The record of these sections alone; None stands for those who are in none."""
+        labs = tuple(
+            replace(lab, handins=tuple(each for each in lab.handins if self.sections.get(each.student) in sections))
+            for lab in self.labs
+        )
+        names = ", ".join(section or "none" for section in sections)
+        name = f"{self.name}, section{'s' if len(sections) > 1 else ''} {names}"
+        return replace(self, name=name, labs=labs, only=sections)
+
+    def has(self, student: str) -> bool:
+        """Whether a student of the course is of those that this is the record of."""
+        return not self.only or self.sections.get(student) in self.only
 
     @property
     def isolations(self) -> dict[str, int]:
