@@ -2,12 +2,14 @@
 #
 # Yours to override:  make setup PYTHON=python3.12 VENV=/path/to/env
 #                     make setup TORCH="torch==2.12.0 --index-url https://…" PIP_ARGS="--index-url https://…"
+#                     make setup LOCK=cpu              (exactly what the tests have run with; LOCK=cuda with a GPU)
 #                     make test VENV=$VIRTUAL_ENV      (it gets what it lacks, and is never deleted)
 
 PYTHON    ?= python3
 VENV      ?= .venv
 TORCH     ?=
 PIP_ARGS  ?=
+LOCK      ?=
 WORKERS   ?=
 PYTEST_ARGS ?=
 DEMO_ARGS ?=
@@ -42,7 +44,7 @@ TRITON_TESTS = tests/interpreter $(wildcard tests/meters/test_traffic*.py tests/
 GPU    = nvidia-smi -L 2>/dev/null | grep -q GPU
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-old-triton check lab notebooks bench test-gpu bench-gpu lint format clean FORCE
+.PHONY: help setup demo test test-all test-old-triton check lab lock notebooks bench test-gpu bench-gpu lint format clean FORCE
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{ printf "  make %-16s %s\n", $$1, $$2 }'
@@ -51,7 +53,7 @@ setup: $(STAMP) ## make the environment (the other targets do this by themselves
 	@echo "ready: $(VENV)"
 
 # Asked for anything special, or moved to another folder: look again, even if no file is newer.
-ifneq ($(strip $(TORCH)$(PIP_ARGS)$(filter-out file,$(origin PYTHON))),)
+ifneq ($(strip $(TORCH)$(PIP_ARGS)$(LOCK)$(filter-out file,$(origin PYTHON))),)
 $(STAMP): FORCE
 endif
 ifneq ($(shell test -x "$(VENV)/bin/python" && tail -n 1 "$(STAMP)" 2>/dev/null),$(CURDIR))
@@ -60,7 +62,7 @@ endif
 
 $(STAMP): pyproject.toml .make/setup.py
 	@PATH="$(OUTER)"; command -v $(PYTHON) >/dev/null || { echo "setup: no $(PYTHON) on this machine. Fix: install Python 3.12, or make setup PYTHON=/path/to/python" >&2; exit 1; }
-	@PATH="$(OUTER)"; $(PYTHON) .make/setup.py --venv "$(VENV)" --torch "$(TORCH)" --pip-args "$(PIP_ARGS)" $(if $(filter file,$(origin PYTHON)),,--this-python)
+	@PATH="$(OUTER)"; $(PYTHON) .make/setup.py --venv "$(VENV)" --torch "$(TORCH)" --pip-args "$(PIP_ARGS)" --lock "$(LOCK)" $(if $(filter file,$(origin PYTHON)),,--this-python)
 
 demo: $(STAMP) ## grade a sample class and show the report
 	@$(PY) -m grading demo $(DEMO_ARGS)
@@ -109,6 +111,13 @@ endif
 $(VENV)/triton-$(OLD_TRITON)/.complete: $(STAMP)
 	$(PY) -m pip install --quiet --no-deps --upgrade --target "$(BIN)/../triton-$(OLD_TRITON)" $(PIP_ARGS) "triton==$(OLD_TRITON)"
 	touch $@
+
+lock: $(VENV)/uv/.complete ## write down the versions that are installed, in .make/locks/
+	@$(PY) .make/lock.py "$(BIN)/../uv/bin/uv"
+
+$(VENV)/uv/.complete: $(STAMP)
+	$(PY) -m pip install --quiet --no-deps --upgrade --target "$(BIN)/../uv" $(PIP_ARGS) uv
+	@touch $@
 
 test-gpu: $(STAMP) ## the tests that need an NVIDIA GPU
 	@if $(GPU); then $(PY) -m pytest -m gpu $(PYTEST_ARGS) || [ $$? = 5 ]; else echo "skipped: no NVIDIA GPU"; fi

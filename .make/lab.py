@@ -2,16 +2,23 @@
 
 Labs that are not there yet are copied from `notebooks/`. A file that exists in `work/` is never
 touched, whatever it holds; where the lab it was copied from has changed since, that is said in a line.
-It does not merge the new release into the student's copy.
+The first time, JupyterLab opens on the first lab. It asks no question about news, and shows none of
+nbgrader's panels for instructors: `.make/jupyter` switches them off for this start alone.
+It does not merge a new release into the student's copy, and changes no settings of the user's.
+
+    make lab                  or, on Windows and in a conda environment:  python .make/lab.py
+    make lab LAB_ARGS="--port 9999"                                       python .make/lab.py --port 9999
 """
 
 import contextlib
 import hashlib
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
+FIRST_LAB = "00_start_here.ipynb"
 ORIGIN = ".origin.json"  # file name -> digest of the release that was copied
 
 
@@ -88,6 +95,7 @@ def main(argv: list[str]) -> int:
     if not any(source.glob("*.ipynb")):
         print("lab: no notebooks here. Fix: make notebooks", file=sys.stderr)
         return 1
+    is_first = not (work / ORIGIN).exists()
     try:
         for line in sync(source, work):
             print(f"lab: {line}", flush=True)
@@ -95,7 +103,25 @@ def main(argv: list[str]) -> int:
         print(f"lab: {error}. Fix: make room or give yourself the right to write there", file=sys.stderr)
         return 1
     os.chdir(work)
-    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *argv])
+    os.environ.update(settings(root))
+    return start([sys.executable, "-m", "jupyterlab", *(argv or opens(is_first))])
+
+
+def settings(root: Path) -> dict[str, str]:
+    """Where JupyterLab looks for settings, besides where it does already."""
+    here = str(root / ".make" / "jupyter")
+    return {"JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, [here, os.environ.get("JUPYTER_CONFIG_PATH", "")]))}
+
+
+def opens(is_first: bool) -> list[str]:
+    return [FIRST_LAB] if is_first and os.path.exists(FIRST_LAB) else []
+
+
+def start(command: list[str]) -> int:
+    """In the place of this process; Windows would give the terminal back to the shell at once."""
+    if os.name == "nt":
+        return subprocess.call(command)
+    os.execv(command[0], command)
 
 
 if __name__ == "__main__":

@@ -274,12 +274,27 @@ def one_at_a_time(folder, say):
         os.close(handle)
 
 
-def set_up(project, venv, wanted="", pip_args="", this_python=False, say=print):
+def locked(project, lock):
+    """What pip is told so that it installs the versions of a lock file, "cpu" or "cuda"; nothing without one."""
+    if not lock:
+        return ""
+    folder = os.path.join(project, ".make", "locks")
+    path = os.path.join(folder, lock + ".txt")
+    if not os.path.isfile(path):
+        there = sorted(name[: -len(".txt")] for name in (os.listdir(folder) if os.path.isdir(folder) else []))
+        fix = " or ".join("LOCK={}".format(name) for name in there) or "make lock, where the labs are installed"
+        raise Trouble("There is no lock file {}.".format(path), fix)
+    return " --constraint {}".format(shlex.quote(path))
+
+
+def set_up(project, venv, wanted="", pip_args="", this_python=False, say=print, lock=""):
     """Bring the environment up to date; quick when it is.
 
     An environment of another supported Python is kept, unless the user asked for `this_python`.
+    lock: the name of a lock file, which also says whether torch is built for a GPU.
     """
     project, venv = os.path.abspath(project), os.path.abspath(venv)
+    pip_args += locked(project, lock)
     folder = os.path.dirname(venv)
     if not os.path.lexists(venv):
         check_python(sys.version_info)  # before a folder is made
@@ -303,7 +318,7 @@ def set_up(project, venv, wanted="", pip_args="", this_python=False, say=print):
             if not runs_code([python_of(venv)], "import pip"):
                 raise Trouble("{} has no pip.".format(venv), "{} -m ensurepip --upgrade".format(python_of(venv)))
         begin = "setup: installing into {} (log: {})".format(venv, os.path.join(venv, LOG))
-        steps, gpu = Steps(venv, say, ours=state != "foreign"), has_gpu()
+        steps, gpu = Steps(venv, say, ours=state != "foreign"), lock == "cuda" if lock else has_gpu()
         if state in ("none", "unfinished"):
             check_python(sys.version_info)
             check_venv_module(sys.version_info)
@@ -343,13 +358,14 @@ def main(argv=None):
     parser.add_argument("--venv", default=".venv", help="where it is made (default: %(default)s)")
     parser.add_argument("--torch", default="", help="what pip installs as torch, options included")
     parser.add_argument("--pip-args", default="", help="options for every pip install")
+    parser.add_argument("--lock", default="", help="install the versions of .make/locks/LOCK.txt: cpu or cuda")
     parser.add_argument(
         "--this-python", action="store_true", help="make it anew if it is of another Python than this one"
     )
     told = parser.parse_args(argv)
     try:
         project = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-        set_up(project, told.venv, told.torch, told.pip_args, told.this_python)
+        set_up(project, told.venv, told.torch, told.pip_args, told.this_python, lock=told.lock)
     except Trouble as trouble:
         print("setup: {}".format(trouble), file=sys.stderr)
         return 1

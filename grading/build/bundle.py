@@ -16,7 +16,7 @@ from grading.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("labkit", ".make")
-FILES = ("README.md", "LICENSE", "Makefile", "pyproject.toml", "environment.yml")
+FILES = ("README.md", "LICENSE", "Makefile", "pyproject.toml", "environment.yml", "AGENTS.md")
 NAME = "efficient-training-labs"
 LEFT_OUT = ("__pycache__", ".ipynb_checkpoints")
 

@@ -72,7 +72,7 @@ def memory() -> EnvFinding:
     total_bytes = memory_bytes()
     value = f"{total_bytes / GiB:.1f} GiB"
     if total_bytes < 2 * GiB:
-        fix = "use a machine with 4 GiB or more; Binder and most clusters have one"
+        fix = "use a machine with 4 GiB or more; most clusters have one"
         return EnvFinding("Memory", "red", f"{value}: the labs need 2 GiB", fix)
     if total_bytes < 3.5 * GiB:
         return EnvFinding("Memory", "note", f"{value}: enough if you close other programs")

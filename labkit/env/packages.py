@@ -85,7 +85,7 @@ def triton() -> EnvFinding:
     if found:
         return EnvFinding("triton", "ok", found)
     if platform.system() != "Linux":
-        fix = "for later labs use Binder, a Linux container (on Windows: WSL) or a Linux machine"
+        fix = "for later labs use Google Colab, a Linux container (on Windows: WSL) or a Linux machine"
         return EnvFinding("triton", "note", "Linux only; later labs, on GPU kernels, need it", fix)
     return EnvFinding("triton", "note", "not installed; later labs, on GPU kernels, need it", install("triton"))
 
@@ -96,7 +96,7 @@ def nvrtc() -> EnvFinding:
 
     what = "needed by a later lab, on CUDA C++"
     if platform.system() == "Darwin":
-        fix = "for that lab use Binder, a Linux container or a Linux or Windows machine"
+        fix = "for that lab use Google Colab, a Linux container or a Linux or Windows machine"
         return EnvFinding("NVRTC", "note", f"Linux and Windows only; {what}", fix)
     try:
         found = ".".join(map(str, compiler.version()))

@@ -87,6 +87,6 @@ def how_to_get_triton(platform: str) -> str:
         return "Triton is not installed: python -m pip install triton"
     system = {"darwin": "macOS", "win32": "Windows"}.get(platform, platform)
     return (
-        f"Triton has no builds for {system}. Do this lab on Linux: in Binder, in a container "
+        f"Triton has no builds for {system}. Do this lab on Linux: in Google Colab, in a container "
         "(docker run -it python:3.12), in WSL 2 on Windows, or on a server; the other labs run here."
     )

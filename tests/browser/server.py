@@ -57,13 +57,22 @@ class JupyterLab:
 
 def start(root: Path, home: Path) -> JupyterLab:
     """Start JupyterLab on `root` as `jupyter lab` does; its settings and its log go to `home`."""
+    answer_the_first_questions(home)
+    return start_program([sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}"], root, home)
+
+
+def answer_the_first_questions(home: Path) -> None:
     settings = home / "config" / "lab" / "user-settings" / "@jupyterlab" / "apputils-extension"
     settings.mkdir(parents=True)
     for name, values in SETTINGS.items():
         (settings / f"{name}.jupyterlab-settings").write_text(json.dumps(values))
+
+
+def start_program(program: list[str], root: Path, home: Path) -> JupyterLab:
+    """Start a program that takes JupyterLab's options; what it shows is in `root`."""
     token = secrets.token_hex(16)
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--ServerApp.port=0", "--ServerApp.ip=127.0.0.1"]
-    command += [f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={root}"]
+    command = [*program, "--no-browser", "--ServerApp.port=0", "--ServerApp.ip=127.0.0.1"]
+    command += [f"--IdentityProvider.token={token}"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--allow-root")
     with (home / "server.log").open("wb") as log:

@@ -173,8 +173,8 @@ def test_no_gpu(monkeypatch) -> None:
     ("system", "value", "fix"),
     [
         ("Linux", "not installed; later labs, on GPU kernels, need it", "python -m pip install triton"),
-        ("Darwin", "Linux only; later labs, on GPU kernels, need it", "for later labs use Binder"),
-        ("Windows", "Linux only; later labs, on GPU kernels, need it", "for later labs use Binder"),
+        ("Darwin", "Linux only; later labs, on GPU kernels, need it", "for later labs use Google Colab"),
+        ("Windows", "Linux only; later labs, on GPU kernels, need it", "for later labs use Google Colab"),
     ],
 )
 def test_no_triton(monkeypatch, system: str, value: str, fix: str) -> None:

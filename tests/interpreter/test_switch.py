@@ -114,8 +114,8 @@ def test_without_triton(monkeypatch) -> None:
     ("platform", "text"),
     [
         ("linux", "Triton is not installed: python -m pip install triton"),
-        ("darwin", "Triton has no builds for macOS. Do this lab on Linux: in Binder, in a container"),
-        ("win32", "Triton has no builds for Windows. Do this lab on Linux: in Binder, in a container"),
+        ("darwin", "Triton has no builds for macOS. Do this lab on Linux: in Google Colab, in a container"),
+        ("win32", "Triton has no builds for Windows. Do this lab on Linux: in Google Colab, in a container"),
     ],
 )
 def test_what_to_do_without_triton(platform: str, text: str) -> None:

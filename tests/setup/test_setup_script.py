@@ -225,6 +225,45 @@ def test_nothing_is_done_when_nothing_changed(tmp_path, said, say):
     assert said == []
 
 
+def pip_calls(monkeypatch, project: Path, **options) -> list[list[str]]:
+    """What pip would be told by a set-up in a new folder."""
+    told = []
+    monkeypatch.setattr(setup.Steps, "run", lambda self, label, command, may_fail=False: told.append(command) or True)
+    monkeypatch.setattr(setup, "make_venv", lambda venv, *rest: empty_venv(Path(venv)))
+    monkeypatch.setattr(setup, "runs_code", lambda python, code: code != setup.HAS_TORCH)
+    monkeypatch.setattr(setup, "torch_version", lambda venv: "")
+    monkeypatch.setattr(setup.platform, "system", lambda: "Linux")
+    monkeypatch.setenv("LABS_MIN_DISK_GB", "0")
+    (project / "pyproject.toml").write_text("[project]\n")
+    setup.set_up(str(project), str(project / ".venv"), say=lambda *text, **how: None, **options)
+    return [command[4:] for command in told]
+
+
+@pytest.mark.parametrize("has_gpu", [False, True])
+@pytest.mark.parametrize("lock, torch", [("cpu", setup.CPU_TORCH), ("cuda", "torch>=2.11")])
+def test_a_lock_file_binds_every_version_and_chooses_the_build_of_torch(tmp_path, monkeypatch, lock, torch, has_gpu):
+    monkeypatch.setattr(setup, "has_gpu", lambda: has_gpu)
+    path = tmp_path / ".make" / "locks" / f"{lock}.txt"
+    path.parent.mkdir(parents=True)
+    path.write_text("torch==2.13.0\n")
+    for_torch, for_the_labs = pip_calls(monkeypatch, tmp_path, lock=lock)
+    assert for_torch == ["--constraint", str(path), torch]
+    assert for_the_labs == ["--constraint", str(path), "-e", f"{tmp_path}[labs]"]
+
+
+def test_without_a_lock_file_nothing_is_bound(tmp_path, monkeypatch):
+    monkeypatch.setattr(setup, "has_gpu", lambda: False)
+    assert pip_calls(monkeypatch, tmp_path) == [[setup.CPU_TORCH], ["-e", f"{tmp_path}[labs]"]]
+
+
+def test_a_lock_file_that_is_not_there_is_named_before_anything_is_made(tmp_path):
+    (tmp_path / ".make" / "locks").mkdir(parents=True)
+    (tmp_path / ".make" / "locks" / "cpu.txt").touch()
+    with pytest.raises(setup.Trouble, match=r"There is no lock file .*rocm\.txt\. Fix: LOCK=cpu"):
+        setup.set_up(str(tmp_path), str(tmp_path / ".venv"), lock="rocm")
+    assert not (tmp_path / ".venv").exists()
+
+
 def test_a_students_bundle_needs_the_notebooks_only(tmp_path):
     assert setup.extras_for(str(tmp_path)) == "labs"
     (tmp_path / "grading").mkdir()
