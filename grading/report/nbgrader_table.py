@@ -42,8 +42,9 @@ def as_nbgrader(course: Course, record: ClassRecord) -> Exported:
     with open_for_reading(course) as gradebook:
         if gradebook is None:
             raise UserError("nobody has handed in anything yet", "export when there are grades")
-        for lab in gradebook.assignments:
-            for student in gradebook.students if lab.name in labs else ():
+        students = sorted(gradebook.students, key=lambda student: student.id)
+        for lab in sorted(gradebook.assignments, key=lambda lab: lab.name):
+            for student in students if lab.name in labs else ():
                 if not record.has(student.id):
                     continue
                 if cannot_stand(student.id):

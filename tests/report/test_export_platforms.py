@@ -245,4 +245,5 @@ def test_people_are_read_from_the_gradebook(tmp_path: Path) -> None:
     with Gradebook(f"sqlite:///{course.root / 'gradebook.db'}", "numerics") as gradebook:
         gradebook.add_student("ada", first_name="Ada", last_name="Lovelace", email="a@b.c", lms_user_id="7")
         gradebook.add_student("bob")
-    assert read_people(course) == {"ada": Person("Lovelace, Ada", "a@b.c", "7"), "bob": Person()}
+    ada = Person("Lovelace, Ada", "a@b.c", "7", first_name="Ada", last_name="Lovelace")
+    assert read_people(course) == {"ada": ada, "bob": Person()}
