@@ -34,14 +34,14 @@ def planned(case: Hearing, rng: Random) -> tuple[str, ...]:
     """What is odd about each run."""
     if case.runs:
         return case.runs
-    drawn = []
+    plans = []
     for names, wanted in ((list(CHEATS), case.n_cheats), (list(ALLOWED), case.n_honest)):
         while wanted > 0:
             taken = rng.sample(names, min(wanted, len(names)))
-            drawn += taken
+            plans += taken
             wanted -= len(taken)
-    rng.shuffle(drawn)
-    return tuple(drawn)
+    rng.shuffle(plans)
+    return tuple(plans)
 
 
 def hearing(case: Hearing, gen: torch.Generator) -> dict[str, Any]:
