@@ -27,6 +27,10 @@ def low_rank_update() -> Figure:
     axes.text(22.2, n / 2, "=", ha="center", va="center", fontsize=15)
     _matrix(axes, 23.6, 0, n, n, "what the layer computes,\nnever formed while training", "white", TRUTH)
     _bare(axes, 32.5, -1.6, 8.6)
+    figure.alt = (
+        "The frozen matrix W, n_out by n_in, plus alpha / r times a narrow B, n_out by r, times a flat A, r by n_in. "
+        "The sum is what the layer computes; it is never formed while training."
+    )
     return figure
 
 
@@ -51,6 +55,11 @@ def prompt_or_prefix(n_prompt: int = 2, n_text: int = 4, n_layers: int = 3) -> F
             axes.text(-0.15, layer + 0.4, label, ha="right", va="center", fontsize=8)
         axes.set_title(f"{name}: blue is trained", fontsize=10, color=OTHER if prefix else TRUTH)
         _bare(axes, n_prompt + n_text + 0.2, -0.2, n_layers + 1.2, left=-1.9)
+    figure.alt = (
+        f"Left, prompt tuning: {n_prompt} trained vectors stand before the embeddings of {n_text} tokens of text, and "
+        f"go through all {n_layers} layers with them. Right, prefix tuning: before the text, each of the {n_layers} "
+        f"layers has {n_prompt} trained keys and values of its own; the embeddings have nothing before them."
+    )
     return figure
 
 

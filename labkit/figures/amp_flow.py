@@ -46,6 +46,12 @@ def amp_step() -> Figure:
     labels = {0: "cast", 6: "÷ S", 7: "step, if all are finite"}
     for number, (start, end) in enumerate(zip(boxes, (*boxes[1:], boxes[0]), strict=True)):
         _arrow(axes, start, end, labels.get(number, ""))
+    figure.alt = (
+        "A circle of a training step. Float32 weights are cast to copies of 16 bits; under torch.autocast the forward "
+        "pass multiplies in 16 bits and the loss is float32. The loss is multiplied by S, the backward pass multiplies "
+        "in 16 bits and gives float32 gradients times S, which are divided by S. If all are finite, a step of the "
+        "optimizer with float32 states changes the weights."
+    )
     return figure
 
 
@@ -75,6 +81,10 @@ def amp_layers() -> Figure:
         (second_copy, result),
     ):
         _arrow(axes, start, end)
+    figure.alt = (
+        "Two linear layers with a GELU between them. The input and both weights are float32. Each is cast to a copy of "
+        "16 bits before it is multiplied; the outputs of the first layer, the GELU and the second layer have 16 bits."
+    )
     return figure
 
 

@@ -52,6 +52,11 @@ def kept_and_dropped() -> Figure:
     axes.set_title("filled: in memory; dotted: dropped, and computed again when it is needed", loc="left", fontsize=10)
     axes.invert_yaxis()
     _bare(axes)
+    figure.alt = (
+        "Tensors of a block: input x, norm, linear, mask, dropout, linear. As usual, after the forward pass all are in "
+        "memory. With a checkpoint, only x and the last linear's are; the four between them are dropped. While the "
+        "checkpoint's backward pass runs, all are in memory again."
+    )
     return figure
 
 
@@ -63,6 +68,12 @@ def who_may_reuse() -> Figure:
     axes.set_xlim(-3.1, 12.2)
     axes.set_ylim(7.1, -0.9)
     _bare(axes)
+    figure.alt = (
+        "Two timelines with a current stream, a side stream and the owner of a piece of memory. Above, x is dropped as "
+        "soon as its copy to the host is launched on the side stream: its memory belongs to y at once, and the current "
+        "stream writes y while the copy still reads. Below, the current stream runs other kernels and waits for an "
+        "event after the copy; only then does the memory belong to y."
+    )
     return figure
 
 

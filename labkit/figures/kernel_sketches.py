@@ -38,6 +38,11 @@ def masked_block(n: int = 10, block: int = 4, program: int = 2) -> Figure:
     axes.set_title(
         f"program {program}, the last of {-(-n // block)}; BLOCK_SIZE = {block}, n = {n}", loc="left", fontsize=10
     )
+    figure.alt = (
+        f"A vector of {n} elements in memory. Program {program} has the {block} offsets from {first} to "
+        f"{first + block - 1}. Where an offset is less than {n}, the mask is True and the element is loaded; "
+        "elsewhere the mask is False and memory is not touched."
+    )
     return figure
 
 
@@ -60,6 +65,10 @@ def fused_chain(operations: Sequence[str] = ("x²", "mean", "rsqrt", "× x", "×
             if fused and number:
                 _arrow(axes, (number - 0.2, top + 2.2), (number + 0.05, top + 2.2), YOURS)
     axes.text(n - 0.3, 6.85, "between the operations: registers", ha="right", va="center", fontsize=9, color=YOURS)
+    figure.alt = (
+        f"The operations {', '.join(operations)}. Above, each is a kernel that reads from memory and writes back "
+        f"to it. Below, one kernel reads once, runs all {n} with registers between them, and writes once."
+    )
     return figure
 
 
@@ -83,6 +92,11 @@ def tile_walk(n_rows: int = 6, n_cols: int = 6, n_steps: int = 5, row: int = 2, 
     axes.text(left + n_cols / 2, top + n_rows + 0.7, "C: M × N", ha="center", va="center", fontsize=9)
     note = f"step {step}: load both blue tiles,\nmultiply them, add to the red one,\nwhich stays in registers"
     axes.text(0, 1.6, note, fontsize=9, va="center", color=TRUTH)
+    figure.alt = (
+        f"Matrices A, B and C in tiles. The tile of C in row {row} and column {col} stays in registers. For it a "
+        f"program walks along row {row} of A and down column {col} of B, {n_steps} steps; in step {step} it loads "
+        "a tile of each, multiplies them and adds the product."
+    )
     return figure
 
 
@@ -104,6 +118,12 @@ def query_walk(n_blocks: int = 6, block: int = 3, step: int = 1) -> Figure:
     axes.text(-1.6, block + 0.5, "m, ℓ, o ", ha="right", va="center", fontsize=9, color=OTHER)
     note = "scores S = Q Kᵀ: each tile exists only while its program computes it; grey tiles are never computed"
     axes.text(-3.3, n_blocks + 0.7, note, fontsize=9, color=TRUTH, va="center")
+    figure.alt = (
+        f"Scores as a grid of tiles, {n_blocks} tiles of queries by {n_blocks} of keys; those above the diagonal "
+        f"are never computed. The program of query tile {block} holds m, l and o, and walks along its row from "
+        f"key tile 0 to tile {block}, which is on the diagonal and needs the mask. Key tile {step} is multiplied "
+        "now."
+    )
     return figure
 
 
@@ -140,6 +160,12 @@ def backward_walks(n_blocks: int = 6, key: int = 2, query: int = 3) -> Figure:
         what = f"keys kernel, program {key}" if of_keys else f"queries kernel, program {query}"
         axes.text(left - 1.4, -2.6, f"{what}: {held}", fontsize=10, va="center", color=OTHER)
         axes.text(left - 1.4, n_blocks + 0.6, f"in each step it {passing}", fontsize=9, va="center", color=YOURS)
+    figure.alt = (
+        f"The grid of tiles of scores for two backward kernels. Left, program {key} of the keys kernel holds "
+        f"dK{key} and dV{key} and walks down its column from query tile {key} to {n_blocks - 1}; in each step it "
+        f"loads Q, dO, L and D. Right, program {query} of the queries kernel holds dQ{query} and walks along its "
+        f"row from key tile 0 to {query}; in each step it loads K and V."
+    )
     return figure
 
 

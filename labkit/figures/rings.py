@@ -36,6 +36,18 @@ def ring_plan(n_ranks: int = 4, n_steps: int = 2) -> Figure:
             )
             _chunks(axes, x, y, rank, step, n_ranks)
         axes.set(xlim=(-1.75, 1.75), ylim=(-1.5, 1.5))
+    figure.alt = (
+        f"{n_ranks} ranks in a ring, each with its numbers in {n_ranks} chunks and an arrow to the next rank. "
+        + " ".join(
+            f"Step {step}: "
+            + ", ".join(
+                f"rank {rank} sends chunk {(rank - step) % n_ranks} to rank {(rank + 1) % n_ranks}"
+                for rank in range(n_ranks)
+            )
+            + "."
+            for step in range(n_steps)
+        )
+    )
     return figure
 
 
@@ -46,6 +58,11 @@ def ring_over_nodes() -> Figure:
     figure = LabFigure(figsize=(8.0, 4.0), dpi=DPI, layout="constrained", facecolor="white")
     for axes, (title, nodes) in zip(figure.subplots(1, 2), (("filled in order", filled), ("round-robin", dealt))):
         _links(axes, nodes, title)
+    figure.alt = (
+        "A ring of 16 ranks on 4 nodes, twice. Left, each node has four neighbours of the ring, such as 0 to 3, "
+        "so only the link from its last rank leaves it. Right, ranks were dealt in turn, so node 0 has 0, 4, 8 "
+        "and 12, and all links lead to another node."
+    )
     return figure
 
 

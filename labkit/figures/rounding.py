@@ -40,6 +40,10 @@ def rounding_to_even() -> Figure:
     axes.set_xlim(3.7, 8.3)
     axes.set_ylim(-0.95, 1.05)
     axes.set_xticks([])
+    figure.alt = (
+        "A number line from 4 to 8. The ties 4.5, 5.5 and 7.5 go to 4, 6 and 8, whose last bit is 0. 5.2 and 6.7 go to "
+        "the nearest numbers, 5 and 7, whose last bit is 1."
+    )
     return figure
 
 
