@@ -63,6 +63,7 @@ ROOMS = {
         "labkit/observe",
         "labkit/oracles",
         "labkit/pipeline",
+        "labkit/plan",
         "labkit/spec",
         "labkit/troubles",
     ),

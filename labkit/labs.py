@@ -141,7 +141,7 @@ LABS = (
         "19",
         "Long context and experts",
         "scale",
-        210,
+        310,
         60,
         needs=("13", "14"),
         instead=(

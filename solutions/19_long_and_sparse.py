@@ -9,7 +9,8 @@
 # You will deal out a text so that all ranks have the same work. You will send keys and values around a ring of ranks,
 # so that each query meets every key before it, although no rank ever holds the whole text. The second half of the lab
 # is about a mixture of experts: you will send tokens to experts on other ranks and back, and decide which tokens are
-# dropped when too many choose the same expert.
+# dropped when too many choose the same expert. At the end you will plan whole training runs, of up to a trillion
+# parameters on 3,072 GPUs: which of the ways to cut up training, from all the labs before, belong together?
 #
 # [[time]]
 #
@@ -18,6 +19,8 @@
 # %% nbgrader={"grade": false, "grade_id": "19-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import product
 
 import labkit.figures
 import torch
@@ -33,6 +36,23 @@ from labkit.material.lab19 import (
     router_logits,
     trade_blocks,
     trade_error,
+)
+from labkit.plan import (
+    LLAMA_8B,
+    LLAMA_8B_LONG,
+    LLAMA_8B_SMALL_BATCH,
+    LLAMA_70B,
+    MEGATRON_1T,
+    MIXTRAL,
+    RECOMPUTATIONS,
+    SELENE,
+    Cluster,
+    Model,
+    Plan,
+    broken_rules,
+    divisors,
+    leonardo,
+    step_time,
 )
 from labkit.ranks import Comm, measure_ranks
 from torch import Tensor
@@ -851,6 +871,287 @@ labkit.figures.expert_player(capacity, dispatch, router_logits)
 # Transformer and GShard have a capacity factor.
 
 # %% [markdown]
+# [[stop]]
+
+# %% [markdown]
+# ## Plan a training run
+#
+# You now have a whole box of ways to cut up training, and each removes one kind of bytes and pays with one kind of
+# time:
+#
+# | degree | what it cuts | what it costs | lab |
+# |---|---|---|---|
+# | tensor, $t$ | every matrix, and all activations (with sequence parallelism) | 4 all-reduces a layer and micro-batch, which nothing hides | 17 |
+# | pipeline, $p$ | the layers | a bubble, $(p-1)/m$ of the rest for $m$ micro-batches | 18 |
+# | context, $c$ | the text, so the activations | a ring in every layer, hidden if blocks are long | 19 |
+# | data, $d$ | the batch | the gradients' reduction, once a step | 15 |
+# | expert, $e$ | the experts, among ranks of the data-parallel groups | all-to-alls in every layer | 19 |
+# | ZeRO level | optimizer state (1), gradients (2), weights (3), among $d \times c$ replicas | for 2 and 3, communication for every micro-batch | 16 |
+# | recomputation | activations | forward work a second time | 05 |
+#
+# The first four multiply to the number of devices, $t \times p \times c \times d$, and $e$ divides $d$. So a larger
+# degree always takes devices away from another one. **Which plan is the fastest that fits?**
+#
+# `labkit.plan` estimates the time of a step as the sum of the costs in the table. Each comes from a published rule, and
+# its docstring says which. Here is a check on the largest run that we know. In 2021, Megatron-LM trained a model with
+# a trillion parameters on 384 nodes of 8 A100. From the FLOP/s that its authors measured, a step took 103 s:
+
+# %%
+theirs = Plan(tensor=8, pipeline=64, data=6, micro_batch=1, recompute="full")
+print(theirs)
+for term, seconds in step_time(MEGATRON_1T, SELENE, theirs).by_term().items():
+    print(f"{term:15}{seconds:8.1f} s")
+print(f"{'total':15}{step_time(MEGATRON_1T, SELENE, theirs).total:8.1f} s")
+
+# %% [markdown]
+# **Predict:** full recomputation runs each layer's forward pass again. **Selective** recomputation computes only the
+# attention core again (softmax and the two products around it), as FlashAttention does. How long does a step take
+# with the same plan and selective recomputation?
+
+# %% nbgrader={"grade": false, "grade_id": "19-predict-selective", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("1 T, selective recomputation", None, unit="s")
+
+# %%
+selective = step_time(MEGATRON_1T, SELENE, replace(theirs, recompute="selective"))
+print(f"selective recomputation: {selective.total:.1f} s")
+guesses.settle("1 T, selective recomputation", selective.total)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# 76 s, a quarter less. Full recomputation is one forward pass, a third of the work of a forward and a backward pass. It
+# also repeats all-reduces, and it makes the bubble longer, which is a share of everything else. Selective recomputation
+# is nearly free, and it fits: 63 of 80 GB. Megatron-LM's authors published it in 2022, a year after this run.
+#
+# </details>
+
+# %% [markdown]
+# **Predict:** on Leonardo a node has 4 GPUs, and 25 GB/s to the other nodes. Llama-3-70B is trained on 32 nodes with
+# $p = 8$. By what factor does a step take longer with $t = 8$, $d = 2$ than with $t = 4$, $d = 4$?
+
+# %% nbgrader={"grade": false, "grade_id": "19-predict-tensor-nodes", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("time with t = 8 / with t = 4, nodes of 4", None)
+
+# %%
+over_nodes = {
+    t: step_time(
+        LLAMA_70B,
+        leonardo(32),
+        Plan(tensor=t, pipeline=8, data=16 // t, sharding=1, recompute="selective"),
+    )
+    for t in (4, 8)
+}
+for t, estimated in over_nodes.items():
+    print(f"t = {t}: {estimated.total:6.1f} s, {estimated.tensor:5.1f} s of them all-reduces")
+guesses.settle(
+    "time with t = 8 / with t = 4, nodes of 4", over_nodes[8].total / over_nodes[4].total
+)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# 2.0. The all-reduces take 96 s instead of 5 s. A ring over two nodes runs at the speed of its slowest hop, and that
+# is the network, 25 GB/s where NVLink has 200. Also, with half as many replicas each has twice as many micro-batches.
+# This is why a tensor group never leaves its node.
+#
+# </details>
+#
+# ### All plans at once
+#
+# Each point below is a plan for Llama-3-70B on 32 nodes of Leonardo. Its place to the right is the memory of the
+# fullest device, and its height is the time of a step. Move the mouse over a point to see which plan it is, and which
+# constraint it breaks. Blue plans fit. The best ones are at the bottom of the blue region: what do they have in common?
+
+# %%
+labkit.figures.plan_plane(LLAMA_70B, leonardo(32))
+
+# %% [markdown]
+# Here is the same figure with two sliders, for other models and clusters, and with a colour for each value of a degree
+# (sliders work only while the notebook is running). Look for the values that never come near the lower left corner:
+
+# %%
+labkit.figures.plan_explorer()
+
+# %% [markdown]
+# **Predict:** Llama-3-8B is trained on 16 GPUs by data parallelism alone: every other degree is 1, nothing is
+# sharded and nothing recomputed. How many GB would a device need, with one text of 8,192 tokens in a micro-batch?
+
+# %% nbgrader={"grade": false, "grade_id": "19-predict-plain-memory", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("8B on 16 GPUs, nothing cut", None, unit="GB")
+
+# %% [markdown]
+# [[exercise 19-plan]]
+#
+# Write the half of the estimate that is missing, memory, and then the search.
+#
+# - `device_bytes(model, plan)` returns what the fullest device holds, in bytes, as a dict with the keys `"weights"`,
+#   `"gradients"`, `"optimizer"` and `"activations"`. That device belongs to the *first* stage of the pipeline.
+# - `choose(model, cluster)` returns a `Plan` that breaks no rule, needs at most `cluster.memory_bytes`, and takes at
+#   most 10 % longer than the fastest such plan. There is always one.
+#
+# A `Plan` has the fields `tensor`, `pipeline`, `data`, `context`, `expert`, `micro_batch` (sequences), `sharding` (0 to
+# 3) and `recompute` (`"none"`, `"selective"` or `"full"`). From `model` you need:
+#
+# - `n_layers`, `n_experts`, `global_batch` (sequences of a step, all replicas together) and `seq_len`;
+# - `attention_params` of one layer, `expert_params` of one expert in one layer (a dense model has one expert, its MLP),
+#   and `embedding_params` of the input embedding, which the output matrix has once more;
+# - `kept_bytes(recompute)`: the activations, in bytes, that one layer keeps of one token when nothing is cut.
+#
+# `plan.n_microbatches(model)` is $m$. For the search there are `divisors(n)`, `RECOMPUTATIONS`, `broken_rules(model,
+# cluster, plan)`, which is empty if the plan keeps all rules, and `step_time(model, cluster, plan).total` in seconds.
+#
+# These rules hold for `device_bytes`:
+#
+# - A parameter has 2 bytes of weight, 2 of gradient and 12 of optimizer state. A stage has its share of the layers. The
+#   first stage also has the input embedding, and with $p = 1$ the output matrix as well. Tensor parallelism cuts all of
+#   it.
+# - ZeRO cuts among all ranks that hold the same parameters. These are $d \times c$ ranks, except for experts: each of
+#   $e$ ranks has other experts.
+# - Under 1F1B the first stage holds the activations of $\min(m, p)$ micro-batches at its peak. Tensor and context
+#   parallelism both cut them.
+# - With full recomputation only the layers' inputs are kept, as `kept_bytes("full")` says. But while one layer runs
+#   again, for one micro-batch, all that it keeps under `"selective"` is alive too.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Count parameters first, in two groups: those of experts, and all others. What is the share of the first device of
+# each, and how many ranks hold the same share?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# A group of parameters takes $2 + 2 + 12$ bytes each, and each of the three is divided by the number of replicas if
+# the ZeRO level is at least 3, 2 or 1. Experts have $d\,c/e$ replicas. For the search, brute force is good enough:
+# only some thousand plans break no rule, as long as you let $d$ follow from the other degrees.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# Loop over `t` in `divisors(cluster.devices_per_node)`, `p` in `divisors(model.n_layers)` and `c` in
+# `divisors(cluster.n_devices)`; `d` is `cluster.n_devices // (t * p * c)` if that leaves no rest. Inside,
+# `itertools.product` runs over `divisors(model.n_experts)`, the divisors of `model.global_batch // d`, four levels
+# and three recomputations. Skip what breaks a rule or does not fit *before* you ask for its time.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "19-plan", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def device_bytes(model: Model, plan: Plan) -> dict[str, float]:
+    """What the fullest device holds: weights, gradients, optimizer, activations."""
+    ### BEGIN SOLUTION
+    t, p, c = plan.tensor, plan.pipeline, plan.context
+    layers, replicas = model.n_layers / p, plan.data * c
+    ends = 2 if p == 1 else 1
+    shared = (layers * model.attention_params + ends * model.embedding_params) / t
+    experts = layers * model.expert_params * model.n_experts / (plan.expert * t)
+
+    def held(bytes_each: int, sharded_from: int) -> float:
+        if plan.sharding < sharded_from:
+            return bytes_each * (shared + experts)
+        return bytes_each * (shared / replicas + experts / (replicas / plan.expert))
+
+    tokens = plan.micro_batch * model.seq_len / (t * c)
+    alive = min(plan.n_microbatches(model), p)
+    activations = tokens * alive * layers * model.kept_bytes(plan.recompute)
+    if plan.recompute == "full":
+        activations += tokens * model.kept_bytes("selective")
+    return {
+        "weights": held(2, 3),
+        "gradients": held(2, 2),
+        "optimizer": held(12, 1),
+        "activations": activations,
+    }
+    ### END SOLUTION
+
+
+def choose(model: Model, cluster: Cluster) -> Plan:
+    """A plan that fits and takes at most 10 % longer than the fastest that does."""
+    ### BEGIN SOLUTION
+    best, least = None, math.inf
+    for t, p, c in product(
+        divisors(cluster.devices_per_node), divisors(model.n_layers), divisors(cluster.n_devices)
+    ):
+        d, rest = divmod(cluster.n_devices, t * p * c)
+        if rest or model.global_batch % d:
+            continue
+        for e, micro_batch, sharding, recompute in product(
+            divisors(model.n_experts),
+            divisors(model.global_batch // d),
+            range(4),
+            RECOMPUTATIONS,
+        ):
+            plan = Plan(t, p, d, c, e, micro_batch, sharding, recompute)
+            if broken_rules(model, cluster, plan):
+                continue
+            if sum(device_bytes(model, plan).values()) > cluster.memory_bytes:
+                continue
+            seconds = step_time(model, cluster, plan).total
+            if seconds < least:
+                best, least = plan, seconds
+    return best
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "19-plan-check", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
+check("19-plan", device_bytes, choose)
+
+# %%
+if written(device_bytes):
+    plain = device_bytes(LLAMA_8B, Plan(data=16))
+    for name, n_bytes in plain.items():
+        print(f"{name:12}{n_bytes / 1e9:8.1f} GB")
+    guesses.settle("8B on 16 GPUs, nothing cut", sum(plain.values()) / 1e9)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# 521 GB, eight times what the GPU has. 128 GB are the 16 bytes a parameter. The other 393 GB are activations, and
+# seven eighths of these are for the scores of the attention core, which no level of ZeRO touches. Selective recomputation
+# removes all of them for 4 % more time.
+#
+# </details>
+#
+# Here are your plans for six runs:
+
+# %%
+if written(device_bytes, choose):
+    for model, cluster in (
+        (LLAMA_8B, leonardo(4)),
+        (LLAMA_8B_LONG, leonardo(16)),
+        (LLAMA_8B_SMALL_BATCH, leonardo(16)),
+        (LLAMA_70B, leonardo(32)),
+        (MIXTRAL, leonardo(8)),
+        (MEGATRON_1T, SELENE),
+    ):
+        plan = choose(model, cluster)
+        taken, held = step_time(model, cluster, plan).total, sum(device_bytes(model, plan).values())
+        print(
+            f"{model.name} on {cluster.name}: {taken:.3g} s, {held / 1e9:.0f} of {cluster.memory_gb} GB"
+        )
+        print(f"    {plan}")
+
+# %% [markdown]
+# Tensor parallelism, the most famous of the cuts, is rarely in them on Leonardo. It pays in every layer, while ZeRO,
+# stages and a short ring make the same room for less. The last line is faster than the run of 2021 by more than a
+# quarter, most of it by selective recomputation. The estimate has its limits: it assumes that all ranks have the same
+# work, which took you half of this lab, and that kernels are as fast on thin matrices as on wide ones, which is where a
+# large $t$ or $c$ really suffers.
+#
+# And here is your plan among all others:
+
+# %%
+if written(device_bytes, choose):
+    display(labkit.figures.plan_plane(LLAMA_70B, leonardo(32), choose(LLAMA_70B, leonardo(32))))
+
+# %% [markdown]
+# **In practice** these are flags of Megatron-LM: `--tensor-model-parallel-size`, `--pipeline-model-parallel-size`,
+# `--context-parallel-size`, `--expert-model-parallel-size`, `--micro-batch-size`, `--use-distributed-optimizer` (ZeRO-1)
+# and `--recompute-granularity`. People estimate first, as you did, leave a tenth of the memory free for what no estimate
+# counts, and then measure a few steps of the best handful of plans.
+
+# %% [markdown]
 # ## What you measured
 
 # %%
@@ -865,11 +1166,15 @@ if written(moe_layer):
     print(f"experts, shared direction busiest rank / mean        {max(rows) / 256:.2f}")
 if written(capacity, dispatch, balancing_loss):
     print(f"places at 1.25            tokens dropped             {dropped:.0%}")
+if written(device_bytes, choose):
+    faster = step_time(MEGATRON_1T, SELENE, theirs).total / taken
+    print(f"a trillion parameters     your plan / that of 2021   {faster:.2f} x as fast")
 
 # %% [markdown]
-# Attention over a ring is online softmax with a network in the middle. In both halves of this lab the problem is less
-# the bytes that travel than a rank with more work than the others. The triangle could be dealt out evenly in advance.
-# The tokens cannot, because only the router decides where they go, after they have arrived.
+# Attention over a ring is online softmax with a network in the middle. With long texts and with experts alike, the
+# problem is less the bytes that travel than a rank with more work than the others. The triangle could be dealt out
+# evenly in advance. The tokens cannot, because only the router decides where they go, after they have arrived. A plan
+# counts on even work: memory is a wall, time is a sum, and which cut is the cheapest depends on the cluster.
 #
 # And this is how well you guessed:
 
@@ -929,6 +1234,10 @@ labkit.feature_row(
 # - Dmitry Lepikhin and others, *GShard* (ICLR 2021): first choices before second ones.
 # - Aaron Grattafiori and others, *The Llama 3 Herd of Models* (2024), section 3.3.2: context parallelism with $2n$
 #   chunks.
+# - Deepak Narayanan and others, *Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM* (SC
+#   2021): how the degrees were chosen for a trillion parameters.
+# - Vijay Korthikanti and others, *Reducing Activation Recomputation in Large Transformer Models* (2022): what a layer
+#   keeps, and selective recomputation.
 #
-# **Sources.** The texts above. Sizes of Llama-3-8B: its published configuration. Megatron-LM's and PyTorch's
+# **Sources.** The texts above, and lab 16's for ZeRO. Sizes of Llama-3 and Mixtral: their published configurations. Megatron-LM's and PyTorch's
 # documentation of context parallelism.

@@ -36,6 +36,7 @@ ROOMS = (
     "interrupts",
     "clock",
     "pipeline",
+    "plan",
     "store",
     "shell",
     "features",

@@ -58,6 +58,7 @@ from labkit.figures.pipeline import (
     pipeline_player,
     pipeline_sketch,
 )
+from labkit.figures.plan_plane import plan_explorer, plan_plane
 from labkit.figures.profile_trace import device_timeline, kernel_bars
 from labkit.figures.program_steps import program_steps
 from labkit.figures.prompts import adaptation_losses, attention_map
@@ -183,6 +184,8 @@ __all__ = [
     "pipeline_memory",
     "pipeline_player",
     "pipeline_sketch",
+    "plan_explorer",
+    "plan_plane",
     "predicted_and_found",
     "program_steps",
     "prompt_or_prefix",

@@ -1,7 +1,7 @@
 """How well a text can be told from its ground, as WCAG 2 defines it, of every text that a part of a page shows.
 
 It reads the colours that the browser has worked out, semi-transparent ones and gradients of one colour included. What a
-picture holds it does not see.
+picture holds it does not see, nor the `title` of a shape in an SVG, which the browser shows in colours of its own.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ root => {
   while (walker.nextNode()) {
     const text = walker.currentNode.textContent.trim(), element = walker.currentNode.parentElement;
     const style = getComputedStyle(element);
-    if (!text || ['STYLE', 'SCRIPT'].includes(element.tagName) || style.visibility === 'hidden') continue;
+    if (!text || ['STYLE', 'SCRIPT', 'title'].includes(element.tagName) || style.visibility === 'hidden') continue;
     const ground = groundOf(element);
     const ink = channels(element.namespaceURI.endsWith('svg') ? style.fill : style.color);
     const [dark, light] = [luminance(over(ink, ground)), luminance(ground)].sort((a, b) => a - b);

@@ -55,11 +55,17 @@ FIGURE = """
 import labkit.figures
 labkit.figures.rounding_to_even()
 """
+PLANS = """
+import labkit.figures
+from labkit.plan import LLAMA_8B, leonardo
+labkit.figures.plan_plane(LLAMA_8B, leonardo(4))
+"""
 CELLS = {
     "verdicts": (VERDICTS, ".labkit-verdict", 5),
     "predictions": (PREDICTIONS, ".labkit-predictions", 1),
     "features": (FEATURES, ".labkit-features", 1),
     "environment": (ENVIRONMENT, ".labkit-environment", 1),
+    "plans": (PLANS, ".labkit-plans", 1),
     "figure": (FIGURE, ".jp-OutputArea-output img", 1),
 }
 
@@ -87,7 +93,7 @@ def test_everything_shown_can_be_read_in_both_themes(lab: JupyterLab, page: Page
     for theme, is_light in (("Dark", "false"), ("Light", "true")):
         choose_menu(page, "Settings", "Theme", f"JupyterLab {theme}")
         expect(page.locator("body")).to_have_attribute("data-jp-theme-light", is_light)
-        for name in ("verdicts", "predictions", "features", "environment"):
+        for name in ("verdicts", "predictions", "features", "environment", "plans"):
             for part in shown[name].all():
                 part.scroll_into_view_if_needed()
                 assert texts_in(part)

@@ -32,7 +32,7 @@ which takes seconds each time.
 TAKE_A_SECOND = (
     *TAKE_THEIR_TIME,
     *("04-accumulate", "06-bf16-states", "06-muon", "16-fsdp", "16-zero1", "16-zero2"),
-    *("17-compose-bugs", "18-pipeline-step", "19-ring-attention"),
+    *("17-compose-bugs", "18-pipeline-step", "19-plan", "19-ring-attention"),
 )
 """Those, and exercises that play many steps, most on some ranks: of these `make check` tries the blank cell."""
 USE_UP_THEIR_TIME = ("the_lectures_loop", "the_lectures_loop_on_a_sorted_list", "sorts_again_each_turn")

@@ -1,0 +1,294 @@
+"""Lab 19: every plan as a point of memory and time, drawn as SVG so that each point says on hovering what it is.
+
+How many bytes a device holds is the exercise's, and comes from its oracle, which a submission's process does not have:
+it is imported where it is drawn, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+
+from labkit.figures.blank import or_a_note
+from labkit.figures.sliders import with_sliders
+from labkit.plan import (
+    LLAMA_8B,
+    LLAMA_8B_LONG,
+    LLAMA_8B_SMALL_BATCH,
+    LLAMA_70B,
+    MEGATRON_1T,
+    MIXTRAL,
+    SELENE,
+    Cluster,
+    Model,
+    Plan,
+    broken_rules,
+    leonardo,
+    step_time,
+)
+
+WIDTH, HEIGHT = 760, 400
+LEFT, RIGHT, TOP, BOTTOM = 62, 16, 50, 46
+CELL = 8
+"""Of plans whose points would lie in one square of so many pixels, the fastest one is shown."""
+MOST_BYTES, MOST_SECONDS = 10, 8
+"""So many times the memory of a device, and the time of the fastest plan that fits: what lies beyond is not drawn."""
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7a7a00", "#5f6b7a")
+FITS, FULL, RULE, YOURS = "#0072B2", "#c62828", "#8a949e", "#000000"
+PAIRS = (
+    (LLAMA_8B, leonardo(4)),
+    (LLAMA_8B_LONG, leonardo(16)),
+    (LLAMA_8B_SMALL_BATCH, leonardo(16)),
+    (LLAMA_70B, leonardo(32)),
+    (MIXTRAL, leonardo(8)),
+    (MEGATRON_1T, SELENE),
+)
+WHAT_BREAKS = "what breaks"
+COLOURED_BY: dict[str, Callable[[Plan], object]] = {
+    "recomputation": lambda plan: plan.recompute,
+    "ZeRO level": lambda plan: plan.sharding,
+    "t": lambda plan: plan.tensor,
+    "p": lambda plan: plan.pipeline,
+    "c": lambda plan: plan.context,
+    "micro-batch": lambda plan: plan.micro_batch,
+}
+
+
+@dataclass(frozen=True)
+class Point:
+    """A plan as it is drawn.
+
+    Point(Plan(data=16), 130e9, 80.0, "does not fit", FULL)
+    """
+
+    plan: Plan
+    n_bytes: float
+    seconds: float
+    verdict: str
+    colour: str
+
+    @property
+    def fits(self) -> bool:
+        return self.verdict == "fits"
+
+    @property
+    def text(self) -> str:
+        return f"{self.plan}\n{self.seconds:.3g} s a step, {self.n_bytes / 1e9:.1f} GB a device: {self.verdict}"
+
+
+@dataclass(frozen=True)
+class Plane:
+    """The figure: it shows itself in a notebook as SVG. alt: what it says in words.
+
+    Plane("<svg></svg>", "no plan")
+    """
+
+    svg: str
+    alt: str
+
+    def _repr_html_(self) -> str:
+        style = "background:#ffffff;color:#1f2328;border-radius:8px;padding:8px;display:inline-block;max-width:100%"
+        return f'<div class="labkit-plans" style="{style}">{self.svg}</div>'
+
+    def __repr__(self) -> str:
+        return self.alt
+
+
+@or_a_note
+def plan_plane(
+    model: Model, cluster: Cluster, yours: Plan | None = None, coloured_by: str = WHAT_BREAKS, title: str = ""
+) -> Plane:
+    """All plans that can be estimated: memory of a device to the right, time of a step upwards, both logarithmic.
+
+    yours: a plan to be marked. coloured_by: `WHAT_BREAKS`, or a knob of `COLOURED_BY`.
+    """
+    points = _points(model, cluster)
+    mine = _point(model, cluster, yours) if yours and not _unknown(model, cluster, yours) else None
+    if coloured_by != WHAT_BREAKS:
+        points, legend = _by_knob(points, coloured_by)
+    else:
+        wall = f"does not fit into {cluster.memory_gb:g} GB"
+        legend = {FITS: "fits", FULL: wall, RULE: f"tensor groups beyond a node ({cluster.devices_per_node} devices)"}
+    title = title or f"{model.name} on {cluster.name}: a point is a plan"
+    alt = _in_words(title, points, mine, yours, cluster)
+    points = _near(points, cluster)
+    x, y = _axes([*points, *([mine] if mine else [])])
+    shown = _thinned(points, x, y)
+    drawn = [
+        _frame(x, y, cluster.memory_gb),
+        *(_dot(point, x, y) for point in shown),
+        _mark(mine, x, y) if mine else "",
+        _legend(legend),
+        f'<text x="{LEFT}" y="16" font-size="13" font-weight="600">{escape(title)}</text>',
+    ]
+    svg = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" role="img" '
+        f'aria-label="{escape(alt)}" style="max-width:100%;height:auto" font-family="sans-serif" fill="#1f2328">'
+        f"{''.join(drawn)}</svg>"
+    )
+    return Plane(svg, alt)
+
+
+def plan_explorer() -> object:
+    """The plane of each of the lab's models and clusters, by a slider, with a second one for the colours."""
+    pairs = [(f"{model.name}, {cluster.name}", (model, cluster)) for model, cluster in PAIRS]
+    colours = [(name, name) for name in (WHAT_BREAKS, *COLOURED_BY)]
+    return with_sliders(
+        lambda pair, coloured_by: plan_plane(*pair, coloured_by=coloured_by),
+        {"pair": ("run", pairs, PAIRS[0]), "coloured_by": ("colour by", colours, WHAT_BREAKS)},
+    )
+
+
+# Points ---------------------------------------------------------------------------------------------------------------
+
+
+def _unknown(model: Model, cluster: Cluster, plan: Plan) -> bool:
+    """Whether it breaks a rule without which there is nothing to estimate."""
+    return bool(broken_rules(model, cluster, plan).keys() - {"node"})
+
+
+def _point(model: Model, cluster: Cluster, plan: Plan) -> Point:
+    from labkit.oracles.lab19.plan_memory import device_bytes, in_gb
+
+    held = device_bytes(model, plan)
+    n_bytes, seconds = sum(held.values()), step_time(model, cluster, plan).total
+    if rules := broken_rules(model, cluster, plan):
+        verdict, colour = "; ".join(rules.values()), RULE
+    elif n_bytes > cluster.memory_bytes:
+        verdict, colour = f"does not fit: {in_gb(held, cluster.memory_gb)}", FULL
+    else:
+        verdict, colour = "fits", FITS
+    return Point(plan, n_bytes, seconds, verdict, colour)
+
+
+def _points(model: Model, cluster: Cluster) -> list[Point]:
+    from labkit.oracles.lab19.plan_search import all_plans
+
+    plans = list(all_plans(model, cluster))
+    # One rule can be broken and still leave a plan that could run: tensor groups may reach beyond a node.
+    most = max(plan.tensor for plan in plans)
+    beyond = (replace(plan, tensor=2 * most, data=plan.data // 2) for plan in plans if plan.tensor == most)
+    plans += [plan for plan in beyond if broken_rules(model, cluster, plan).keys() == {"node"}]
+    return [_point(model, cluster, plan) for plan in plans]
+
+
+def _near(points: Sequence[Point], cluster: Cluster) -> list[Point]:
+    """Those that are not far from the corner where plans fit and are fast; all of them where none fits."""
+    within = [point.seconds for point in points if point.n_bytes <= cluster.memory_bytes]
+    if not within:
+        return list(points)
+    most_bytes, most_seconds = MOST_BYTES * cluster.memory_bytes, MOST_SECONDS * min(within)
+    return [point for point in points if point.n_bytes <= most_bytes and point.seconds <= most_seconds]
+
+
+def _by_knob(points: Sequence[Point], knob: str) -> tuple[list[Point], dict[str, str]]:
+    """The points in a colour for each value of a knob, those that break a rule left out."""
+    kept = [point for point in points if point.colour != RULE]
+    values = [value for value, _ in Counter(COLOURED_BY[knob](point.plan) for point in kept).most_common()]
+    values = sorted(values, key=lambda value: value if isinstance(value, int) else -len(str(value)))
+    colours = {value: PALETTE[min(at, len(PALETTE) - 1)] for at, value in enumerate(values)}
+    legend: dict[str, str] = {}
+    for value, colour in colours.items():
+        legend[colour] = f"{legend[colour].split(' and')[0]} and above" if colour in legend else f"{knob} {value}"
+    return [replace(point, colour=colours[COLOURED_BY[knob](point.plan)]) for point in kept], legend
+
+
+# Drawing --------------------------------------------------------------------------------------------------------------
+
+Scale = Callable[[float], float]
+
+
+def _axes(points: Sequence[Point]) -> tuple[Scale, Scale]:
+    """Pixels of a number of bytes, and of seconds, on logarithmic axes."""
+
+    def scale(values: Iterable[float], start: float, end: float) -> Scale:
+        logs = [math.log10(value) for value in values]
+        low, high = min(logs), max(logs)
+        room = 0.04 * (high - low) + 1e-9
+        return lambda value: start + (math.log10(value) - low + room) / (high - low + 2 * room) * (end - start)
+
+    return (
+        scale((point.n_bytes for point in points), LEFT, WIDTH - RIGHT),
+        scale((point.seconds for point in points), HEIGHT - BOTTOM, TOP),
+    )
+
+
+def _thinned(points: Sequence[Point], x: Scale, y: Scale) -> list[Point]:
+    """One point of a colour in each square, the fastest. Plans that break a rule are drawn first, under the others."""
+    squares: dict[tuple[int, int, str], Point] = {}
+    for point in sorted(points, key=lambda point: (point.colour != RULE, -point.seconds)):
+        squares[int(x(point.n_bytes) / CELL), int(y(point.seconds) / CELL), point.colour] = point
+    return list(squares.values())
+
+
+def _dot(point: Point, x: Scale, y: Scale) -> str:
+    return (
+        f'<circle cx="{x(point.n_bytes):.1f}" cy="{y(point.seconds):.1f}" r="3.2" fill="{point.colour}" '
+        f'fill-opacity="0.75"><title>{escape(point.text)}</title></circle>'
+    )
+
+
+def _mark(mine: Point, x: Scale, y: Scale) -> str:
+    at_x, at_y = x(mine.n_bytes), y(mine.seconds)
+    anchor, shift = ("end", -12) if at_x > WIDTH / 2 else ("start", 12)
+    return (
+        f'<g><title>{escape(mine.text)}</title><circle cx="{at_x:.1f}" cy="{at_y:.1f}" r="8" fill="none" '
+        f'stroke="{YOURS}" stroke-width="2.5"/><text x="{at_x + shift:.1f}" y="{at_y + 18:.1f}" font-size="12" '
+        f'font-weight="600" text-anchor="{anchor}" stroke="#ffffff" stroke-width="3" paint-order="stroke">'
+        f"your plan: {mine.seconds:.3g} s, {mine.n_bytes / 1e9:.1f} GB</text></g>"
+    )
+
+
+def _ticks(scale: Scale, low: float, high: float) -> list[float]:
+    """1, 2, 5 times powers of ten whose pixels lie between low and high."""
+    found = [step * 10.0**power for power in range(-4, 15) for step in (1, 2, 5)]
+    inside = [value for value in found if min(low, high) <= scale(value) <= max(low, high)]
+    return inside if len(inside) <= 9 else [value for value in inside if f"{value:e}"[0] == "1"]
+
+
+def _frame(x: Scale, y: Scale, memory_gb: float) -> str:
+    """Axes with labels, and the wall beyond which nothing fits."""
+    bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
+    parts = [f'<path d="M{LEFT},{TOP} V{bottom} H{right}" fill="none" stroke="#5f6b7a"/>']
+    for value in _ticks(lambda gb: x(gb * 1e9), LEFT, right):
+        at = x(value * 1e9)
+        parts.append(f'<path d="M{at:.1f},{bottom} v4" stroke="#5f6b7a"/>')
+        parts.append(f'<text x="{at:.1f}" y="{bottom + 16}" font-size="11" text-anchor="middle">{value:,g}</text>')
+    for value in _ticks(y, TOP, bottom):
+        at = y(value)
+        parts.append(f'<path d="M{LEFT},{at:.1f} h-4" stroke="#5f6b7a"/>')
+        parts.append(f'<text x="{LEFT - 7}" y="{at + 4:.1f}" font-size="11" text-anchor="end">{value:,g}</text>')
+    wall = x(memory_gb * 1e9)
+    parts.append(f'<path d="M{wall:.1f},{TOP} V{bottom}" stroke="#1f2328" stroke-dasharray="5 4"/>')
+    parts.append(f'<text x="{wall + 4:.1f}" y="{TOP + 10}" font-size="11">{memory_gb:g} GB</text>')
+    parts.append(f'<text x="{(LEFT + right) / 2}" y="{HEIGHT - 8}" font-size="12" text-anchor="middle">GB that the '
+                 "fullest device holds</text>")  # fmt: skip
+    parts.append(f'<text transform="translate(14 {(TOP + bottom) / 2}) rotate(-90)" font-size="12" '
+                 'text-anchor="middle">seconds of a step</text>')  # fmt: skip
+    return "".join(parts)
+
+
+def _legend(legend: dict[str, str]) -> str:
+    """In one row above the points."""
+    parts, at = [], LEFT + 6
+    for colour, text in legend.items():
+        parts.append(f'<circle cx="{at}" cy="34" r="4" fill="{colour}"/>')
+        parts.append(f'<text x="{at + 9}" y="38" font-size="11">{escape(text)}</text>')
+        at += 34 + 6 * len(text)
+    return "".join(parts)
+
+
+def _in_words(title: str, points: Sequence[Point], mine: Point | None, yours: Plan | None, cluster: Cluster) -> str:
+    fits = [point for point in points if point.fits]
+    said = f"{title}. {len(points):,} plans, {len(fits):,} of which fit into {cluster.memory_gb:g} GB. "
+    if fits:
+        said += f"The fastest of these takes {min(point.seconds for point in fits):.3g} s a step. "
+    said += f"Without a limit on memory, {min(point.seconds for point in points):.3g} s would be possible."
+    if mine:
+        said += f" Yours, {mine.plan}, takes {mine.seconds:.3g} s and {mine.n_bytes / 1e9:.1f} GB: {mine.verdict}."
+    elif yours:
+        said += " Yours breaks a rule and cannot be drawn."
+    return said

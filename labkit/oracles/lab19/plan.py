@@ -1,0 +1,55 @@
+"""Lab 19: what is true of a plan: labkit counts what a device holds, and tries every plan to find the fastest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from labkit.exercises.lab19.plan import Planned
+from labkit.oracles.hints import not_written_yet
+from labkit.oracles.lab19.plan_choices import CHOICE_HINTS, plan_is_good
+from labkit.oracles.lab19.plan_counts import CLOSE, MEMORY_HINTS, close, is_held_right, made
+from labkit.oracles.lab19.plan_memory import CATEGORIES, RIGHT
+from labkit.spec import CaseRun, Observation, Oracle, Tolerance
+
+
+def expect(run: CaseRun[Planned]) -> dict[str, Any]:
+    """What a device holds; the plan is judged by a property."""
+    return {"held": made(run, RIGHT), "plan": run.got["plan"]}
+
+
+def is_next(run: CaseRun[Planned], name: str) -> bool:
+    return name == "choose" and run.got["plan"] is None and is_held_right(run)
+
+
+def category_off(run: CaseRun[Planned]) -> str | None:
+    """The first category and plan where device_bytes is off, and by which factor."""
+    for plan, got, right in zip(run.case.the_plans, run.got["held"], made(run, RIGHT), strict=True):
+        for name in CATEGORIES:
+            if not close(got[name], right[name]):
+                return (
+                    f"with {plan} the {name} are {got[name] / 1e9:.3f} GB, {got[name] / right[name]:.4g} times the "
+                    f"right number"
+                )
+    return None
+
+
+def in_words(run: Observation) -> str:
+    case = run.case
+    return f"device_bytes and choose for {case.the_model.name} on {case.the_cluster.name}"
+
+
+PLAN = Oracle(
+    id="19-plan",
+    call=in_words,
+    places={"held": "device_bytes", "plan": "choose"},
+    expect=expect,
+    tolerance=lambda run: {"held": Tolerance(rtol=CLOSE)},
+    judge=(plan_is_good,),
+    fact=category_off,
+    axis="other models, clusters and plans",
+    diagnose=(
+        *not_written_yet(("choose",), is_next, right="in all cases"),
+        MEMORY_HINTS,
+        *CHOICE_HINTS,
+    ),
+)

@@ -1,0 +1,204 @@
+"""Lab 19: whether a chosen plan is one, fits and is fast, and what is wrong with it if not."""
+
+from __future__ import annotations
+
+from labkit.exercises.lab19.plan import Planned
+from labkit.oracles.hints import Condition, once
+from labkit.oracles.lab19.plan_counts import close, is_held_right
+from labkit.oracles.lab19.plan_memory import device_bytes, in_gb
+from labkit.oracles.lab19.plan_search import Estimate, all_plans, estimate, fastest, neighbours
+from labkit.plan import Plan, broken_rules
+from labkit.spec import CaseRun, Hint
+
+NEAR = 0.1
+"""So much longer than the fastest plan's a step may take."""
+
+
+@once
+def chosen(run: CaseRun[Planned]) -> Plan:
+    """Raises TypeError where it is none."""
+    return Plan(**run.got["plan"])
+
+
+@once
+def broken(run: CaseRun[Planned]) -> dict[str, str]:
+    """The rules that the chosen plan breaks."""
+    return broken_rules(run.case.the_model, run.case.the_cluster, chosen(run))
+
+
+@once
+def estimated(run: CaseRun[Planned]) -> Estimate:
+    """Of the chosen plan, which breaks no rule."""
+    return estimate(run.case.the_model, run.case.the_cluster, chosen(run))
+
+
+@once
+def best(run: CaseRun[Planned]) -> Estimate:
+    """The fastest plan that fits. ValueError where none does."""
+    found = fastest(run.case.the_model, run.case.the_cluster)
+    if found is None:
+        raise ValueError(f"no plan of {run.case.the_model.name} fits on {run.case.the_cluster.name}")
+    return found
+
+
+def plan_is_good(run: CaseRun[Planned]) -> str | None:
+    """A property: the plan breaks no rule, fits, and takes at most 10 % longer than the fastest that does."""
+    if run.got["plan"] is None:
+        return "device_bytes is right, and choose is still blank"
+    if not isinstance(run.got["plan"], dict):
+        return f"choose returned {run.got['plan']}, and a Plan is asked for"
+    case, plan = run.case, chosen(run)
+    if broken(run):
+        rules = "; ".join(f"{name}: {figures}" for name, figures in broken(run).items())
+        return f"choose returned {plan}, which breaks a rule. {rules}"
+    found = estimated(run)
+    if found.n_bytes > case.the_cluster.memory_bytes:
+        return f"choose returned {plan}, which does not fit: {in_gb(found.held, case.the_cluster.memory_gb)}"
+    least = best(run).seconds
+    if found.seconds > (1 + NEAR) * least:
+        term, more = slowest_term(run)
+        return (
+            f"choose returned {plan}. A step takes {found.seconds:.3g} s, {found.seconds / least:.2f} times the "
+            f"{least:.3g} s of the fastest that fits (1.10 is allowed); of these, {more:.3g} s more {term}"
+        )
+    return None
+
+
+def slowest_term(run: CaseRun[Planned]) -> tuple[str, float]:
+    """What takes the most seconds more than in the fastest plan, and how many."""
+    mine, theirs = estimated(run).time.by_term(), best(run).time.by_term()
+    return max(((term, mine[term] - theirs[term]) for term in mine), key=lambda pair: pair[1])
+
+
+# Hints ----------------------------------------------------------------------------------------------------------------
+
+RULE_HINTS = {
+    "devices": "The degrees do not multiply to the number of devices. Choose three of them, and let the fourth follow: "
+    "d = n_devices / (t x p x c). Check the plan with broken_rules.",
+    "node": "A tensor group leaves its node. It communicates in every layer and cannot wait for the network: t has to "
+    "divide cluster.devices_per_node.",
+    "heads": "A rank of a tensor group needs whole heads of keys and values: t has to divide n_kv_heads.",
+    "layers": "A stage needs whole layers: p has to divide n_layers.",
+    "experts": "A rank needs whole experts: e has to divide n_experts, and a dense model has one.",
+    "expert ranks": "The experts are shared among data-parallel ranks: e has to divide d.",
+    "batch": "The sequences of a step do not divide among the replicas and their micro-batches: d x micro_batch has to "
+    "divide global_batch.",
+    "sequence": "A text has to be cut into 2 x c x t equal parts: zigzag has 2 c chunks, and sequence parallelism cuts "
+    "these by t.",
+    "recompute": 'recompute is "none", "selective" or "full".',
+}
+
+KNOB_HINTS = {
+    "recompute": "Only the recomputation is wrong: with another value of recompute the same plan fits and is fast "
+    "enough. Computing again costs time, and is worth it only where the activations do not fit otherwise.",
+    "sharding": "Only the sharding is wrong: with another level of ZeRO the same plan fits and is fast enough.",
+    "micro_batch": "Only the micro-batch is wrong: with another size the same plan fits and is fast enough. A larger "
+    "one has fewer kernels to start, but more activations and a larger bubble.",
+}
+
+TERM_HINTS = {
+    "bubble": "Most of the lost time is bubble, (p - 1) / m of the rest. Fewer stages or smaller micro-batches shrink "
+    "it. Does your choice use the whole of step_time?",
+    "tensor": "Most of the lost time is the all-reduces of tensor parallelism, which nothing hides. A smaller t has "
+    "less of them, and ZeRO, stages or context parallelism can make room in its place.",
+    "recomputation": 'Most of the lost time is recomputation. Make room for the activations in another way: "full" '
+    "costs a whole forward pass.",
+    "data": "Most of the lost time is data-parallel communication that compute does not hide: ZeRO-2 and ZeRO-3 pay it "
+    "for every micro-batch. A lower level may fit if stages or tensor parallelism cut the weights.",
+    "context": "Most of the lost time is the ring of context parallelism: blocks of keys and values are too short to "
+    "be hidden behind the work on them.",
+    "experts": "Most of the lost time is the experts' all-to-all, once more in every layer. A smaller e, or one that "
+    "stays in a node, has less of it.",
+    "kernel starts": "Most of the lost time is kernels that start: many layers run on very few tokens. A larger "
+    "micro-batch has fewer of them.",
+    "stages": "Most of the lost time is what stages send to each other: p is large for so small a share of the work.",
+}
+
+
+def rule_is(name: str) -> Condition:
+    return lambda run: name in broken(run)
+
+
+def ignores_memory(run: CaseRun[Planned]) -> bool:
+    """The plan does not fit and is faster than any that does, though device_bytes is right."""
+    found = estimated(run)
+    return (
+        is_held_right(run)
+        and not broken(run)
+        and found.n_bytes > run.case.the_cluster.memory_bytes
+        and found.seconds < best(run).seconds
+    )
+
+
+def does_not_fit(run: CaseRun[Planned]) -> bool:
+    return is_held_right(run) and not broken(run) and estimated(run).n_bytes > run.case.the_cluster.memory_bytes
+
+
+def each_fits(run: CaseRun[Planned]) -> bool:
+    """Every category fits by itself, and all together do not."""
+    return does_not_fit(run) and max(estimated(run).held.values()) <= run.case.the_cluster.memory_bytes
+
+
+def is_slow(run: CaseRun[Planned]) -> bool:
+    """The plan breaks no rule and fits, and a step takes too long."""
+    if not is_held_right(run) or broken(run) or does_not_fit(run):
+        return False
+    return estimated(run).seconds > (1 + NEAR) * best(run).seconds
+
+
+def least_memory(run: CaseRun[Planned]) -> bool:
+    """The slow plan holds as little as any."""
+    model, cluster = run.case.the_model, run.case.the_cluster
+    least = min(sum(device_bytes(model, plan).values()) for plan in all_plans(model, cluster))
+    return is_slow(run) and close(estimated(run).n_bytes, least)
+
+
+def only_knob(knob: str) -> Condition:
+    """With another value of this knob alone the plan, which is slow or does not fit, would pass."""
+
+    def when(run: CaseRun[Planned]) -> bool:
+        model, cluster = run.case.the_model, run.case.the_cluster
+        if not (is_slow(run) or does_not_fit(run)):
+            return False
+        others = (estimate(model, cluster, plan) for plan in neighbours(chosen(run), model, cluster, knob))
+        limit = (1 + NEAR) * best(run).seconds
+        return any(one.n_bytes <= cluster.memory_bytes and one.seconds <= limit for one in others)
+
+    return when
+
+
+def mostly(term: str) -> Condition:
+    """This term is the largest part of what the slow plan loses."""
+    return lambda run: is_slow(run) and slowest_term(run)[0] == term
+
+
+CHOICE_HINTS = (
+    *(Hint(rule_is(name), text) for name, text in RULE_HINTS.items()),
+    Hint(
+        ignores_memory,
+        "The plan is faster than any that fits. Add up what device_bytes returns, and leave out plans that need "
+        "more than cluster.memory_bytes.",
+    ),
+    Hint(
+        each_fits,
+        "Each of the four numbers of device_bytes fits, and together they do not. Compare their *sum* with "
+        "cluster.memory_bytes.",
+    ),
+    Hint(
+        least_memory,
+        "You chose the plan with the least memory of all, and it is slow. Any plan that fits will do: among these "
+        "only the time counts.",
+    ),
+    *(Hint(only_knob(name), text) for name, text in KNOB_HINTS.items()),
+    Hint(
+        does_not_fit,
+        "device_bytes is right, and the plan needs more memory than a device has. Leave out the plans for which the "
+        "sum of the four numbers is above cluster.memory_bytes.",
+    ),
+    *(Hint(mostly(name), text) for name, text in TERM_HINTS.items()),
+    Hint(
+        is_slow,
+        "Your plans fit, but are too slow. Compare step_time(...).total of all plans that fit, and try every "
+        "divisor for every degree: only some thousand plans break no rule.",
+    ),
+)

@@ -1,0 +1,132 @@
+"""Lab 19: what a device holds adds up over all devices, the search finds what is there, and box texts name causes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from grading.hidden.lab19.plan import plan_cases
+from labkit.check.text import as_text
+from labkit.oracles.lab19.plan_memory import device_bytes
+from labkit.oracles.lab19.plan_search import all_plans, estimate, fastest
+from labkit.plan import LLAMA_8B, MEGATRON_1T, MIXTRAL, Plan, broken_rules, leonardo
+from tests.exercises.harness import hidden_verdict, public_verdict, solution_of
+
+pytestmark = pytest.mark.lab("19")
+
+HARD_CODED = """
+KNOWN = {
+    "Llama-3-8B": Plan(data=16, sharding=3, recompute="selective"),
+    "Llama-3-8B, long": Plan(data=4, context=16, sharding=3, recompute="selective"),
+    "Llama-3-8B, small batch": Plan(pipeline=16, context=4, sharding=2),
+    "Llama-3-70B": Plan(tensor=2, pipeline=8, data=2, context=4, sharding=1, recompute="selective"),
+    "Mixtral-8x7B": Plan(pipeline=8, data=2, context=2, sharding=2, recompute="selective"),
+    "Megatron 1T": Plan(tensor=2, pipeline=64, data=6, context=4, sharding=1, recompute="selective"),
+}
+
+
+def choose(model, cluster):
+    return KNOWN.get(model.name, Plan(data=cluster.n_devices, sharding=3, recompute="selective"))
+"""
+
+
+@pytest.mark.parametrize("expert", [1, 2, 8])
+def test_under_zero_3_all_devices_of_a_stage_hold_each_parameter_once(expert: int) -> None:
+    """16 bytes of each, however experts are dealt."""
+    plan = Plan(tensor=2, pipeline=2, data=8, context=2, expert=expert, sharding=3)
+    held = device_bytes(MIXTRAL, plan)
+    layers = MIXTRAL.n_layers // 2 * (MIXTRAL.attention_params + 8 * MIXTRAL.expert_params)
+    states = sum(held.values()) - held["activations"]
+    assert states * plan.tensor * plan.data * plan.context == pytest.approx(16 * (layers + MIXTRAL.embedding_params))
+
+
+def test_one_device_holds_sixteen_bytes_a_parameter() -> None:
+    held = device_bytes(LLAMA_8B, Plan())
+    assert sum(held.values()) - held["activations"] == 16 * LLAMA_8B.n_params
+
+
+def test_activations_are_those_of_the_paper() -> None:
+    """Korthikanti and others: s b h (34 + 5 a s / h) / t a layer, and p micro-batches alive."""
+    s, h, a = MEGATRON_1T.seq_len, MEGATRON_1T.hidden, MEGATRON_1T.n_heads
+    plan = Plan(tensor=8, pipeline=64, data=6, micro_batch=2)
+    expected = 2 * 64 * s * 2 * h * (34 + 5 * a * s / h) / 8
+    assert device_bytes(MEGATRON_1T, plan)["activations"] == pytest.approx(expected)
+
+
+def test_the_search_goes_over_all_plans_that_break_no_rule() -> None:
+    """Against a loop over all numbers up to the number of devices."""
+    model, cluster = replace(MIXTRAL, global_batch=8, n_layers=4, n_experts=2), leonardo(2)
+    sizes = range(1, 9)
+    loop = {
+        plan
+        for t in sizes
+        for p in sizes
+        for c in sizes
+        if 8 % (t * p * c) == 0
+        for e in sizes
+        for b in sizes
+        if not broken_rules(model, cluster, plan := Plan(t, p, 8 // (t * p * c), c, e, b))
+    }
+    found = list(all_plans(model, cluster))
+    assert len(found) == len(set(found)) == 12 * len(loop)
+    assert {replace(plan, sharding=0, recompute="none") for plan in found} == loop
+    times = [one.seconds for one in (estimate(model, cluster, plan) for plan in found) if one.n_bytes <= 64e9]
+    best = fastest(model, cluster)
+    assert (best.seconds if best else None) == min(times, default=None)
+
+
+@pytest.mark.slow
+def test_a_plan_for_every_hidden_case() -> None:
+    for seed in range(3):
+        for case in plan_cases(Random(seed)):
+            assert fastest(case.the_model, case.the_cluster) is not None
+            assert not any(broken_rules(case.the_model, case.the_cluster, plan) for plan in case.the_plans)
+
+
+def with_choose(text: str) -> str:
+    """device_bytes as it should be, with another choose."""
+    return solution_of("19-plan").partition("def choose")[0] + text
+
+
+@pytest.mark.slow
+def test_plans_that_are_known_by_heart_pass_in_the_notebook_and_fail_when_graded() -> None:
+    source = with_choose(HARD_CODED)
+    assert public_verdict("19-plan", source).passed
+    assert hidden_verdict("19-plan", source).score == 0
+
+
+def test_device_bytes_is_judged_before_choose_is_written() -> None:
+    blank = "def choose(model, cluster):\n    raise NotImplementedError('Write your answer here.')\n"
+    verdict = public_verdict("19-plan", with_choose(blank))
+    assert verdict.score == 0
+    assert "choose has not been written yet" in verdict.hint
+
+
+@pytest.mark.parametrize(
+    ("plan", "told"),
+    [
+        ("None", "a NoneType, and a Plan is asked for"),
+        ("Plan(data=16)", "521.5 GB of 64 GB, most of it activations (393.0 GB)"),
+        ("Plan(tensor=4, data=2)", "devices: t x p x d x c = 4 x 1 x 2 x 1 = 8"),
+        ("Plan(data=16, sharding=3, recompute='full')", "1.26 times the 70.9 s of the fastest that fits"),
+    ],
+)
+def test_the_box_names_the_constraint_with_its_figures(plan: str, told: str) -> None:
+    verdict = public_verdict("19-plan", with_choose(f"def choose(model, cluster):\n    return {plan}\n"))
+    assert told in " ".join(as_text(verdict).split())
+
+
+@pytest.mark.slow
+def test_a_wrong_number_that_nothing_explains_is_named_by_its_category() -> None:
+    source = solution_of("19-plan").replace('"weights": held(2, 3)', '"weights": held(3, 3)')
+    assert "the weights are 24.090 GB, 1.5 times the right number" in " ".join(
+        as_text(public_verdict("19-plan", source)).split()
+    )
+
+
+@pytest.mark.slow
+def test_numbers_of_numpy_and_whole_numbers_are_taken() -> None:
+    source = solution_of("19-plan").replace("held(2, 3)", "numpy.float64(held(2, 3))")
+    assert public_verdict("19-plan", f"import numpy\n{source}").passed
