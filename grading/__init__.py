@@ -49,7 +49,7 @@ and no others (tests/test_architecture.py reads this drawing).
     audit           the log against the gradebook and the files; how a grade came about
                     < course gradebook intake log
     report          the gradebook and the results -> a record of the class: page, CSV, exports
-                    < course errors files gradebook intake isolation nbgrader_api rebuild results submissions
+                    < course errors files gradebook intake isolation nbgrader_api pages rebuild results submissions
                     < supervisor terminal
     explain         a second look at one student's work, case by case
                     < course errors files hidden intake isolation log submissions supervisor terminal worker

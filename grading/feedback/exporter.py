@@ -13,7 +13,6 @@ from traitlets import default
 
 from grading.course import Course
 from grading.feedback.content import Content, OwnPart
-from grading.feedback.prose import with_code
 from grading.feedback.reading import content_of
 from grading.pages import template_of
 from grading.results import METADATA, read_result
@@ -40,7 +39,7 @@ class FeedbackExporter(Exporter):
 
 def as_page(content: Content) -> str:
     """The page's text."""
-    page = template_of(Path(__file__).parent, "page.html.j2", prose=with_code).render(
+    page = template_of(Path(__file__).parent, "page.html.j2").render(
         page=content, is_own=lambda part: isinstance(part, OwnPart)
     )
     return page if page.endswith("\n") else f"{page}\n"

@@ -5,7 +5,6 @@ Formulas become MathML. Headings are moved to where they belong in the page, and
 
 from __future__ import annotations
 
-import re
 from html import escape
 
 from markupsafe import Markup
@@ -37,11 +36,6 @@ def code_as_html(source: str, language: str = "ipython3") -> Markup:
     except ClassNotFound:
         return Markup(f'<pre class="code"><code>{escape(text)}</code></pre>')
     return Markup(f'<pre class="code"><code>{highlight(text, lexer, HtmlFormatter(nowrap=True))}</code></pre>')
-
-
-def with_code(text: str) -> Markup:
-    """A line of ours in which `names` are code."""
-    return Markup(re.sub(r"`([^`<>]+)`", r"<code>\1</code>", escape(harmless(text))))
 
 
 class Prose:

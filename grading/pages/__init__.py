@@ -4,7 +4,7 @@ A page needs no other file and no network, and its own policy forbids the browse
 page was made with. What a page says is its room's business.
 """
 
-from grading.pages.engine import POLICY, harmless, template_of
+from grading.pages.engine import POLICY, harmless, policy_with, template_of
 from grading.pages.points import in_points
 
-__all__ = ["POLICY", "harmless", "in_points", "template_of"]
+__all__ = ["POLICY", "harmless", "in_points", "policy_with", "template_of"]

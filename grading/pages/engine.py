@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, Undefined
@@ -12,6 +15,13 @@ from grading.terminal import lines_in, one_line
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 """For browsers (Content-Security-Policy): should a text become markup after all, it loads and runs nothing."""
+
+
+def policy_with(script: str) -> str:
+    """The same, for a page with this one script."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return f"{POLICY}; script-src 'sha256-{digest}'"
+
 
 _HERE = Path(__file__).parent
 
@@ -28,6 +38,7 @@ def template_of(folder: Path, name: str, **filters: object) -> Template:
     )
     environment.filters["points"] = in_points
     environment.filters["lines"] = lambda text: escape(harmless(text))
+    environment.filters["prose"] = _with_code
     environment.filters |= filters
     environment.globals["policy"] = POLICY
     return environment.get_template(name)
@@ -36,6 +47,11 @@ def template_of(folder: Path, name: str, **filters: object) -> Template:
 def harmless(text: str) -> str:
     """A text of several lines without characters that steer a terminal or turn the direction of writing."""
     return "\n".join(lines_in(text))
+
+
+def _with_code(text: str) -> Markup:
+    """A hint's `names` as code."""
+    return Markup(re.sub(r"`([^`<>]+)`", r"<code>\1</code>", str(escape(harmless(text)))))
 
 
 def _shown(value: object) -> object:

@@ -1,7 +1,6 @@
 """The record of a class as one page: charts, pass rates, mistakes, and every student's outcomes.
 
-The page needs no other file and no network. Every name, hint and note is escaped by the template engine, and shown
-without characters that steer a terminal or turn the direction of writing.
+Its one script sorts tables. The page's policy lets no other run, and every text is made harmless (`grading/pages`).
 """
 
 from __future__ import annotations
@@ -12,17 +11,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Undefined
 from markupsafe import Markup
 
 from grading.isolation import isolates
+from grading.pages import policy_with, template_of
 from grading.report.charts import Histogram, histogram_of
 from grading.report.outcomes import OUTCOME_STYLES, style_of
 from grading.report.record import GRADED, NOT_HANDED_IN, ClassRecord, Handin, LabRecord, Total
-from grading.report.statistics import ItemStatistics, item_statistics, shares_of
-from grading.terminal import one_line
+from grading.report.sections import section_table
+from grading.report.statistics import ItemStatistics, class_mistakes, item_statistics, shares_of
 
 N_MISTAKES = 3
+"""Of an exercise; of the whole class:"""
+N_CLASS_MISTAKES = 10
+N_SHADES = 6
+
+_HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ class LabView:
     """One lab as the page shows it."""
 
     record: LabRecord
+    anchor: str
     handed_in: tuple[Handin, ...]
     n_graded: int
     chart: Histogram | None
@@ -48,44 +53,34 @@ class AttentionItem:
 def as_page(record: ClassRecord, out: Path) -> str:
     """The page's text, to be written to `out`: links to feedback pages are relative to its folder."""
     totals = record.totals()
-    labs = [_lab(lab) for lab in record.labs]
-    return (
-        _environment(out)
-        .get_template("page.html.j2")
-        .render(
-            record=record,
-            isolates=isolates,
-            labs=labs,
-            totals=totals,
-            n_labs=sum(bool(lab.handed_in) for lab in labs),
-            by_student=_by_student(record, totals),
-            chart=histogram_of(shares_of([total for total in totals if total.complete])),
-            n_incomplete=sum(not total.complete for total in totals),
-            attention=attention(record),
-            styles=tuple(OUTCOME_STYLES.values()),
-            n_mistakes=N_MISTAKES,
-        )
+    labs = [_lab(lab, f"lab-{n}") for n, lab in enumerate(record.labs)]
+    script = (_HERE / "sort.js").read_text(encoding="utf-8")
+    template = template_of(_HERE, "page.html.j2", link=lambda path: link(path, out))
+    return template.render(
+        record=record,
+        policy=policy_with(script),
+        script=Markup(script),
+        isolates=isolates,
+        style_of=style_of,
+        shade=shade,
+        labs=labs,
+        totals=totals,
+        n_labs=sum(bool(lab.handed_in) for lab in labs),
+        by_student=_by_student(record, totals),
+        sections=section_table(record),
+        chart=histogram_of(shares_of([total for total in totals if total.complete])),
+        n_incomplete=sum(not total.complete for total in totals),
+        attention=attention(record),
+        hard=[(lab, each) for lab in labs for each in lab.items if each.fails_for_many],
+        mistakes=class_mistakes(record.labs)[:N_CLASS_MISTAKES],
+        styles=tuple(OUTCOME_STYLES.values()),
+        n_mistakes=N_MISTAKES,
     )
 
 
-def _environment(out: Path) -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        finalize=_harmless,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["points"] = lambda value: f"{round(value, 2):g}"
-    environment.filters["link"] = lambda path: link(path, out)
-    environment.globals["style_of"] = style_of
-    return environment
-
-
-def _harmless(value: object) -> object:
-    """What the template shows: markup is the template's own, numbers are numbers, and the rest is text."""
-    return value if isinstance(value, Markup | int | float | Undefined) else one_line(value)
+def shade(share: float) -> str:
+    """The class of colour of a share of the points (0 to 1) in the map of the class; the share stands there as well."""
+    return f"heat-{min(int(max(share, 0.0) * (N_SHADES - 1) + 1e-9), N_SHADES - 1)}"
 
 
 def link(path: Path, out: Path) -> str:
@@ -95,10 +90,10 @@ def link(path: Path, out: Path) -> str:
     return "./" + quote(relative, errors="surrogateescape")
 
 
-def _lab(lab: LabRecord) -> LabView:
+def _lab(lab: LabRecord, anchor: str) -> LabView:
     handed_in = tuple(handin for handin in lab.handins if handin.state != NOT_HANDED_IN)
     graded = [handin for handin in handed_in if handin.state == GRADED]
-    return LabView(lab, handed_in, len(graded), histogram_of(shares_of(graded)), item_statistics(lab))
+    return LabView(lab, anchor, handed_in, len(graded), histogram_of(shares_of(graded)), item_statistics(lab))
 
 
 def _by_student(record: ClassRecord, totals: tuple[Total, ...]) -> list[tuple[Total, list[Handin]]]:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from grading.report.record import GRADED, NEEDS_GRADING, Handin, Item, LabRecord, Mark, Total
 
 N_BINS = 10
+MANY, MIN_TRIED = 0.5, 3
+"""The share of those who tried an exercise from which on its failures are a warning, and how many must have tried."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,16 @@ class ItemStatistics:
     def pass_rate(self) -> float:
         return self.full / self.n if self.n else 0.0
 
+    @property
+    def tried(self) -> int:
+        """Those who answered and have been graded."""
+        return self.n - self.unanswered - self.waiting
+
+    @property
+    def fails_for_many(self) -> bool:
+        """Whether at least half of those who tried it, and of three or more, have no points: is the task at fault?"""
+        return self.tried >= MIN_TRIED and self.nothing >= MANY * self.tried
+
 
 def histogram(shares: Sequence[float]) -> tuple[Bin, ...]:
     """Ten bins of the shares (0 to 1) that students have of the points."""
@@ -67,6 +79,12 @@ def item_statistics(lab: LabRecord) -> tuple[ItemStatistics, ...]:
     """One an item, over the students whose work in this lab is graded."""
     graded = [handin for handin in lab.handins if handin.state == GRADED]
     return tuple(_of_item(item, [handin.marks[index] for handin in graded]) for index, item in enumerate(lab.items))
+
+
+def class_mistakes(labs: Sequence[LabRecord]) -> list[tuple[Item, Mistake]]:
+    """Every hint of every exercise, the most frequent first, then in the order of the labs."""
+    found = [(each.item, mistake) for lab in labs for each in item_statistics(lab) for mistake in each.mistakes]
+    return sorted(found, key=lambda pair: -pair[1].count)
 
 
 def _of_item(item: Item, marks: Sequence[Mark]) -> ItemStatistics:

@@ -1,0 +1,151 @@
+"""The class report in a real browser: read in both themes and on a phone, sorted by mouse and by keyboard."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from grading.report.html import as_page
+from grading.report.record import ClassRecord, Handin, Item, LabRecord, Mark
+from tests.browser import axe
+from tests.browser.contrast import too_faint
+from tests.browser.pages import shoot
+
+pytestmark = [pytest.mark.browser, pytest.mark.full("classroom")]
+
+EVIL = "<script>document.title='ran'</script><img src=x onerror=\"document.title='ran'\">"
+LOOKS = {"light": ("light", 1280), "dark": ("dark", 1280), "phone": ("light", 360), "dark phone": ("dark", 360)}
+N_EXERCISES = 9
+SCORES = (10.0, 9.0, 100.0)
+
+
+@functools.cache
+def record() -> ClassRecord:
+    """Two labs, one wide; every outcome, hints, a late hand-in, and names that would be markup."""
+    outcomes = ("passed", "failed", "partial", "unanswered", "limit", "suspected", "needs grading", "by hand", "failed")
+    items = tuple(
+        Item(f"02-exercise-{n}", f"02-exercise-{n}-check", "exercise", f"Exercise {n}", 2.0) for n in range(N_EXERCISES)
+    )
+    students = ("ada", "Bob", EVIL, "zoe", "李雷")
+    wide = []
+    for place, student in enumerate(students):
+        turned = outcomes[place:] + outcomes[:place]
+        marks = tuple(
+            Mark(
+                item, {"passed": 2.0, "partial": 1.0}.get(each, 0.0), each, f"Hint of {EVIL}" if "ed" in each else None
+            )
+            for item, each in zip(items, turned, strict=True)
+        )
+        wide.append(Handin(student, "02", "graded", marks, penalty=0.5, notes=(EVIL,), isolation="none"))
+    blank = tuple(Mark(item, None, "unreadable") for item in items)
+    wide.append(Handin("torn", "02", "unreadable", blank, reason=EVIL))
+    one = Item("01-x", "01-x-check", "exercise", "X", 100.0)
+    scores = dict(zip(students, (*SCORES, 0.0, 0.0), strict=True))
+    narrow = [Handin(name, "01", "graded", (Mark(one, score, "partial"),)) for name, score in scores.items()]
+    narrow.append(Handin("torn", "01", "not handed in", (Mark(one, 0.0, "not handed in"),)))
+    labs = (LabRecord("01", "Lab 01", (one,), tuple(narrow)), LabRecord("02", "Lab 02", items, tuple(wide)))
+    return ClassRecord("numerics", labs, sections={"ada": "A", "Bob": "B", "zoe": "B"})
+
+
+def open_report(page: Page, folder: Path) -> None:
+    file = folder / "report.html"
+    file.write_text(as_page(record(), file), encoding="utf-8")
+    page.asked = []
+    page.context.route("http**", lambda route: (page.asked.append(route.request.url), route.abort()))
+    page.goto(file.as_uri())
+
+
+@pytest.fixture(params=list(LOOKS))
+def shown(request: pytest.FixtureRequest, browser: Browser, tmp_path: Path) -> Iterator[Page]:
+    scheme, width = LOOKS[request.param]
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = context.new_page()
+    open_report(page, tmp_path)
+    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    shoot(page, f"report-{request.param}")
+    yield page
+    context.close()
+
+
+def test_nobody_is_kept_from_reading_it(shown: Page) -> None:
+    assert axe.problems(shown, ("moderate", "serious", "critical")) == []
+    assert too_faint(shown.locator("main")) == []
+    assert shown.evaluate("document.documentElement.scrollWidth") <= shown.viewport_size["width"]
+    assert shown.title() == "Class report: numerics" and shown.asked == []
+
+
+def column(table: Locator, n: int) -> list[str]:
+    return [text.split()[0] for text in table.locator(f"tbody tr > *:nth-child({n + 1})").all_inner_texts()]
+
+
+def test_a_click_sorts_by_number_and_a_second_one_the_other_way_round(page: Page, tmp_path: Path) -> None:
+    open_report(page, tmp_path)
+    table = page.locator("table.map")
+    head = table.locator("thead th").nth(2)
+    expect(head).not_to_have_attribute("aria-sort", "ascending")
+    head.get_by_role("button").click()
+    expect(head).to_have_attribute("aria-sort", "ascending")
+    # 100 stands after 9 and 10; who has no points comes last either way.
+    assert column(table, 2) == ["0", "0", "9", "10", "100", "not"]
+    head.get_by_role("button").click()
+    expect(head).to_have_attribute("aria-sort", "descending")
+    assert column(table, 2) == ["100", "10", "9", "0", "0", "not"]
+    expect(table.locator("thead th[aria-sort]")).to_have_count(1)
+
+
+def test_by_keyboard_and_by_name(page: Page, tmp_path: Path) -> None:
+    open_report(page, tmp_path)
+    table = page.locator("table.map")
+    head = table.locator("thead th").first
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the labs")).to_be_focused()
+    button = head.get_by_role("button")
+    for _ in range(40):
+        if button.evaluate("one => one === document.activeElement"):
+            break
+        page.keyboard.press("Tab")
+    expect(button).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(head).to_have_attribute("aria-sort", "ascending")
+    names = table.locator("tbody th").all_inner_texts()
+    assert [name for name in names if name.isascii() and name.isalpha()] == ["ada", "Bob", "torn", "zoe"]
+    page.keyboard.press("Space")
+    expect(head).to_have_attribute("aria-sort", "descending")
+    assert table.locator("tbody th").all_inner_texts() == names[::-1]
+
+
+def test_every_table_sorts_and_loses_no_row(page: Page, tmp_path: Path) -> None:
+    open_report(page, tmp_path)
+    tables = page.locator("table")
+    assert tables.count() >= 6
+    for table in tables.all():
+        before = sorted(table.locator("tbody tr").all_inner_texts())
+        for button in table.locator("thead button").all():
+            button.click()
+        assert sorted(table.locator("tbody tr").all_inner_texts()) == before
+
+
+def test_a_hint_opens_by_keyboard(page: Page, tmp_path: Path) -> None:
+    open_report(page, tmp_path)
+    summary = page.locator(".outcomes summary").first
+    summary.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".outcomes details[open] p")).to_contain_text("Hint of <script>")
+
+
+def test_without_the_policy_of_the_page_a_script_in_it_would_run(page: Page, tmp_path: Path) -> None:
+    """The policy lets our own script run and no other: tried with a page that escapes nothing."""
+    open_report(page, tmp_path)
+    file = tmp_path / "report.html"
+    torn = file.read_text(encoding="utf-8").replace("<main>", "<main><script>document.title = 'ran'</script>")
+    file.write_text(torn, encoding="utf-8")
+    page.goto(file.as_uri())
+    expect(page).to_have_title("Class report: numerics")
+    expect(page.locator("thead button").first).to_be_visible()
+    file.write_text(torn.replace("Content-Security-Policy", "No-Policy"), encoding="utf-8")
+    page.goto(file.as_uri())
+    expect(page).to_have_title("ran")
