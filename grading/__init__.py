@@ -15,6 +15,8 @@ and no others (tests/test_architecture.py reads this drawing).
     worker          the untrusted side: runs the student's code in a box, and returns plain trees
     build           the course's sources -> the notebooks, solved and released
                     < errors
+    scaffold        the files of a lab or an exercise that is being begun
+                    < errors
     rebuild         the text of a submitted notebook -> the course's own notebook with the answers in it
                     < build files worker
     course          a course's folder: where everything lies, the secret key, the lock

@@ -28,6 +28,9 @@ class Command:
 COMMANDS = (
     Command("build", "make the student notebooks from solutions/", "grading.build.cli", "add_build_arguments"),
     Command("table", "the table of all exercises", "grading.build.cli", "add_table_arguments"),
+    Command(
+        "new", "begin a lab or an exercise: every file, each with the smallest thing that works", "grading.commands.new"
+    ),
     Command("bundle", "make the archive for students", "grading.commands.bundle"),
     Command("course", "set up an nbgrader course from this repository", "grading.commands.course"),
     Command(
