@@ -39,7 +39,7 @@ SECONDS = {
     "answers": 1150,
     "attacks": 1100,
     "browser": 130,
-    "classroom": 60,
+    "classroom": 90,
     "cluster": 60,
     "determinism": 140,
     "kernels": 240,

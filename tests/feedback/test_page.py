@@ -49,7 +49,7 @@ def test_first_what_was_reached_then_what_to_look_at_then_the_notebook() -> None
         "def rms(x, dim): ...",
         "4 of 8 cases pass; this one does not.",
     )
-    assert "2 points are not given yet" in page.text
+    assert "2 points are not given yet" in page.text and "– of 2" in page.text
 
 
 def test_all_points_need_no_more_words() -> None:
