@@ -5,13 +5,148 @@
 
 # %% nbgrader={"grade": false, "grade_id": "20-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import hashlib
+from collections.abc import Callable
+from itertools import combinations
 
 import labkit.figures
 from labkit import Predictions, check, progress, written
+from labkit.material.lab20_knobs import KNOBS, bill_with
 from labkit.material.lab20_logs import example_logs
 
 guesses = Predictions("20")
 labkit.leave_out_blanks()  # a cell that needs an answer you have not written yet says so
+
+# %% [markdown]
+# ## Knobs do not add up
+#
+# Here is a script with knobs, billed at a billion parameters. Every knob is a technique of an earlier lab, and none
+# of them changes how many tokens a step takes:
+
+# %%
+for knob, does in KNOBS.items():
+    print(f"{knob:12} {does}")
+print()
+for turned in ((), ("chunked",), ("checkpoint",)):
+    peak = bill_with({"bf16", "fused", *turned}).total_peak_bytes
+    print(f"bf16, fused {', '.join(turned):12} {peak / 2**30:6.2f} GiB")
+
+# %% [markdown]
+# So with `bf16` and `fused` turned, logits in chunks save 2.1 GiB, and recomputation saves 7.4 GiB.
+#
+# **Predict:** by how many GiB does the peak fall if both are turned?
+
+# %% nbgrader={"grade": false, "grade_id": "20-predict-both", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("saved by chunked and checkpoint", None, unit="GiB")
+
+# %%
+with_both, without = (
+    bill_with({"bf16", "fused", *turned}) for turned in (("chunked", "checkpoint"), ())
+)
+saved = (without.total_peak_bytes - with_both.total_peak_bytes) / 2**30
+print(f"saved by both: {saved:.2f} GiB")
+guesses.settle("saved by chunked and checkpoint", saved)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# 7.40 GiB, not 9.47: once the blocks are recomputed, chunks save nothing at all. The peak is the *largest* moment of
+# a step. Without recomputation it is where the loss is, and chunks make that moment smaller. With recomputation the
+# largest moment is another one, the update of the largest weight or the backward pass of a block, and there are no
+# logits any more.
+#
+# </details>
+#
+# An **ablation** tells such things apart. For each knob it has two numbers: what it saves **alone**, against the
+# script without knobs, and what it saves **last**, when all the others are turned already. A pair of knobs has an
+# **extra**: what both save together, less what each of them saves alone. If the extra is positive, they help each
+# other; if it is negative, they save the same bytes twice, and overlap.
+#
+# [[exercise 20-ablation]]
+#
+# `ablation(run, knobs)` returns a dict of five things. `run(some)` runs the script with these knobs turned and no
+# others, `some` being a set or list of names, and returns what it takes, a number. `knobs` is the list of all names.
+#
+# - `"alone"`: `{knob: saved}`, against the script without knobs.
+# - `"last"`: `{knob: saved}`, beside all the others.
+# - `"together"`: what all knobs save together.
+# - `"extra"`: `{(a, b): extra}` for each pair, `a` before `b` in `knobs`.
+# - `"names"`: `{(a, b): name}`: `"independent"` if the extra is at most 1 % of `run(set())` in size, else `"help"` if
+#   it is positive and `"overlap"` if it is negative.
+#
+# Something saved is positive, and a knob that costs has a negative number. A run takes seconds, so make none twice,
+# and none that you do not need.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# List the sets of knobs that you need: how many are there with 5 knobs?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Sets that can be keys of a dict are `frozenset`. With two or three knobs some of the sets that you need are the same
+# set, for example "all but one" and "a pair".
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# Write a helper `take(*some)` that looks `frozenset(some)` up in a dict and calls `run` if it is not there. Then
+# `extra = take(a) + take(b) - take() - take(a, b)`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "20-ablation", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def ablation(run: Callable[[set[str]], float], knobs: list[str]) -> dict[str, object]:
+    """What each knob saves alone and last, what all save together, and which pairs help or overlap."""
+    ### BEGIN SOLUTION
+    known = {}
+
+    def take(*some):
+        key = frozenset(some)
+        if key not in known:
+            known[key] = run(set(key))
+        return known[key]
+
+    base, whole = take(), take(*knobs)
+    alone = {knob: base - take(knob) for knob in knobs}
+    last = {knob: take(*(other for other in knobs if other != knob)) - whole for knob in knobs}
+    extra = {(a, b): base - take(a, b) - alone[a] - alone[b] for a, b in combinations(knobs, 2)}
+    names = {}
+    for pair, more in extra.items():
+        if abs(more) <= 0.01 * base:
+            names[pair] = "independent"
+        else:
+            names[pair] = "help" if more > 0 else "overlap"
+    return {
+        "alone": alone,
+        "last": last,
+        "together": base - whole,
+        "extra": extra,
+        "names": names,
+    }
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "20-ablation-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check("20-ablation", ablation)
+
+# %% [markdown]
+# Now the real script. The check gave you numbers that were made up; here `run` is the bill at a billion parameters.
+# On the diagonal is what a knob saves alone, above it the extra of a pair. The last column is what a knob saves last:
+
+# %%
+if written(ablation):
+    knobs = ["bf16", "fused", "checkpoint", "chunked"]
+    found = ablation(lambda some: bill_with(some).total_peak_bytes / 2**30, knobs)
+    display(labkit.figures.ablation_matrix(found, knobs, "GiB"))
+    print(f"sum of what they save alone {sum(found['alone'].values()):6.1f} GiB")
+    print(f"what they save together     {found['together']:6.1f} GiB")
+    print(f"sum of what they save last  {sum(found['last'].values()):6.1f} GiB")
+
+# %% [markdown]
+# [[stop]]
 
 # %% [markdown]
 # ## What makes a record honest

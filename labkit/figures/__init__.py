@@ -2,6 +2,7 @@
 
 from inspect import isfunction
 
+from labkit.figures.ablation_matrix import ablation_matrix
 from labkit.figures.adapter_shapes import low_rank_update, prompt_or_prefix
 from labkit.figures.adapters import bytes_by_method, code_usage, loss_at_equal_bytes, update_spectrum
 from labkit.figures.allocator import allocator_trace, segment_map
@@ -91,6 +92,7 @@ from labkit.figures.weight_steps import newton_schulz_player, step_beside_gap, s
 __all__ = [
     "Between",
     "Plan",
+    "ablation_matrix",
     "accumulation_memory",
     "adaptation_losses",
     "address_player",

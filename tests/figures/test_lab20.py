@@ -16,3 +16,11 @@ def test_each_run_stands_at_its_score_and_its_lowest_loss_and_who_is_accused_is_
     assert accused.get_offsets().tolist() == [[20.0, 2.0]]
     assert figure.axes[0].lines[0].get_ydata()[0] == 2.2
     assert figure.alt.startswith("2 runs by virtual hours and lowest loss, 1 of them accused.")
+
+
+def test_the_matrix_has_what_is_saved_alone_in_pairs_and_last() -> None:
+    found = {"alone": {"a": 4.0, "b": 3.0}, "last": {"a": 2.0, "b": 1.0}, "extra": {("a", "b"): -2.0}}
+    figure = figures.ablation_matrix(found, ["a", "b"], "GiB")
+    texts = {text.get_position(): text.get_text() for text in figure.axes[0].texts}
+    assert texts == {(0, 0): "4.0", (1, 0): "-2.0", (2, 0): "2.0", (1, 1): "3.0", (2, 1): "1.0"}
+    assert "a 4.0 alone and 2.0 last" in figure.alt and "a with b -2.0" in figure.alt
