@@ -15,14 +15,18 @@ from grading.report.exported import only_labs, only_sections
 from grading.report.formats import FORMATS, ExportOptions
 from grading.report.gather import gather_record
 from grading.report.moodle import ID_FIELDS
+from grading.similar.layout import write_layout
+from grading.similar.programs import read_answers
 from grading.terminal import say
 
+SIMILARITY = "similarity"
 ONLY_FOR = {"roster": "canvas", "id_field": "moodle", "comments": "moodle"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--format", choices=sorted(FORMATS), default="csv", help="default: csv")
+    formats = [*sorted(FORMATS), SIMILARITY]
+    parser.add_argument("--format", choices=formats, default="csv", help="default: csv; similarity: the answers")
     parser.add_argument("--lab", action="append", help="only this lab (may be given again)")
     parser.add_argument("--section", action="append", help="only this section of roster.csv (may be given again)")
     parser.add_argument("--out", type=Path, help="the file to write (default: one in the course's folder)")
@@ -38,6 +42,8 @@ def run(args: argparse.Namespace) -> int:
         if getattr(args, option) and args.format != name:
             flag = f"--{option.replace('_', '-')}"
             raise UserError(f"{flag} is for --format {name}", f"leave it out with --format {args.format}")
+    if args.format == SIMILARITY:
+        return _export_answers(course, args)
     record = gather_record(course)
     if args.lab:
         record = only_labs(record, [course.lab(name) for name in args.lab])
@@ -49,4 +55,22 @@ def run(args: argparse.Namespace) -> int:
     exported = FORMATS[args.format](course, record, options)
     write_output(out, exported.text)
     say(*exported.remarks, f"wrote {out}")
+    return 0
+
+
+def _export_answers(course: Course, args: argparse.Namespace) -> int:
+    """The answers alone, for JPlag and Dolos: a folder for each lab."""
+    if args.section:
+        raise UserError("--section is for grades", "leave it out with --format similarity")
+    out = args.out or course.root / SIMILARITY
+    names = [course.lab(name) for name in args.lab] if args.lab else course.labs()
+    labs = [lab for lab in names if course.students(lab)]
+    if not labs:
+        raise UserError("nobody has handed in anything yet", "export when there are submissions")
+    for lab in labs:
+        found = read_answers(course, lab)
+        n_answers = write_layout(found, out / lab)
+        for student, reason in found.unreadable.items():
+            say(f"left out: {student} ({lab}): {reason}")
+        say(f"wrote {out / lab}: {n_answers} answers to {len(found.exercises)} exercises")
     return 0
