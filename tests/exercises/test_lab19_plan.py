@@ -9,12 +9,34 @@ import pytest
 
 from grading.hidden.lab19.plan import plan_cases
 from labkit.check.text import as_text
-from labkit.oracles.lab19.plan_memory import device_bytes
+from labkit.oracles.lab19.plan_memory import Rules, device_bytes
 from labkit.oracles.lab19.plan_search import all_plans, estimate, fastest
 from labkit.plan import LLAMA_8B, MEGATRON_1T, MIXTRAL, Plan, broken_rules, leonardo
 from tests.exercises.harness import hidden_verdict, public_verdict, solution_of
 
 pytestmark = pytest.mark.lab("19")
+
+MISTAKES = (
+    Rules(sharded_from=(2, 2, 1)),
+    Rules(sharded_from=(3, 1, 1)),
+    Rules(context_shards=False),
+    Rules(data_shards=False),
+    Rules(experts_cut=False),
+    Rules(expert_replicas="as the others"),
+    Rules(context_cuts_weights=True),
+    Rules(tensor_cuts_embedding=False),
+    Rules(output_embedding="never"),
+    Rules(output_embedding="always"),
+    Rules(in_flight="one"),
+    Rules(in_flight="p"),
+    Rules(in_flight="m"),
+    Rules(layers_kept="of the model"),
+    Rules(tensor_cuts_activations=False),
+    Rules(context_cuts_activations=False),
+    Rules(data_cuts_activations=True),
+    Rules(micro_batch_counts=False),
+    Rules(working_layer=False),
+)
 
 HARD_CODED = """
 KNOWN = {
@@ -83,6 +105,14 @@ def test_a_plan_for_every_hidden_case() -> None:
         for case in plan_cases(Random(seed)):
             assert fastest(case.the_model, case.the_cluster) is not None
             assert not any(broken_rules(case.the_model, case.the_cluster, plan) for plan in case.the_plans)
+
+
+@pytest.mark.slow
+def test_every_mistake_of_counting_shows_in_some_hidden_case() -> None:
+    for seed in range(4):
+        held = [(case.the_model, plan) for case in plan_cases(Random(seed)) for plan in case.the_plans]
+        for mistake in MISTAKES:
+            assert any(device_bytes(*pair, mistake) != pytest.approx(device_bytes(*pair)) for pair in held), mistake
 
 
 def with_choose(text: str) -> str:

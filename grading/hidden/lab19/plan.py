@@ -44,9 +44,10 @@ def some_cluster(rng: random.Random) -> Cluster:
 
 
 def some_case(rng: random.Random, model: Model, cluster: Cluster) -> Planned:
-    """With plans of all kinds, whether they fit or not."""
-    plans = rng.sample(list(all_plans(model, cluster)), N_PLANS)
-    return planned(model, cluster, *plans)
+    """With plans of all kinds, whether they fit or not; of experts, two that deal them out and shard them."""
+    plans = list(all_plans(model, cluster))
+    dealt = [plan for plan in plans if plan.expert > 1 and plan.sharding > 1]
+    return planned(model, cluster, *rng.sample(plans, N_PLANS), *rng.sample(dealt, min(2, len(dealt))))
 
 
 def plan_cases(rng: random.Random) -> tuple[Planned, ...]:
