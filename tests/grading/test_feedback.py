@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -73,3 +74,37 @@ def test_a_page_that_takes_too_long_is_named_and_keeps_nobody_from_theirs(tmp_pa
     with pytest.raises(UserError, match="1 feedback pages could not be made") as caught:
         feedback.make_feedback(course, "00_small")
     assert "mallory (0.2 s of cpu time)" in caught.value.remedy and made == ["ada", "zoe"]
+
+
+def test_a_page_is_made_again_when_its_notebook_or_the_gradebook_has_changed(tmp_path, monkeypatch) -> None:
+    """Points and comments of a person change the gradebook alone."""
+    page, graded, database = (tmp_path / name for name in ("page.html", "graded.ipynb", "gradebook.db"))
+    made = []
+
+    def generate(_lab: str, student: str, force: bool) -> dict:
+        made.append(student)
+        return {"success": True, "log": "", "error": None}
+
+    course = SimpleNamespace(
+        root=tmp_path,
+        students=lambda lab: ["ada"],
+        autograded=lambda lab, student: graded,
+        feedback=lambda lab, student: page,
+    )
+    monkeypatch.setattr(feedback, "open_api", lambda course: SimpleNamespace(generate_feedback=generate))
+
+    def n_made(**seconds: int) -> int:
+        for path in (page, graded, database):
+            path.unlink(missing_ok=True)
+            if path.stem in seconds:
+                path.touch()
+                os.utime(path, (seconds[path.stem],) * 2)
+        before = len(made)
+        assert feedback.make_feedback(course, "00_small") == 1
+        return len(made) - before
+
+    assert n_made(graded=10, gradebook=11, page=12) == 0
+    assert n_made(graded=13, gradebook=11, page=12) == 1
+    assert n_made(graded=10, gradebook=13, page=12) == 1
+    assert n_made(graded=10, gradebook=11) == 1
+    assert n_made(graded=10, page=12) == 1  # the gradebook lies on a server
