@@ -37,7 +37,8 @@ class Fingerprint:
 
 @dataclass(frozen=True)
 class Likeness:
-    """share: what both have in common, of the one that has less of it in common, from 0 to 1.
+    """share: what both have in common, as a part of the one that has less beside it, from 0 to 1. So a copy that was
+    made longer is as alike as before.
 
     parts: where that stands in each text, as (start, end).
 
@@ -87,4 +88,4 @@ def compare(one: Fingerprint, other: Fingerprint) -> Likeness:
         )
         for side, found in zip((one, other), slices, strict=True)
     )
-    return Likeness(min(1.0, *map(float, shares)), parts)
+    return Likeness(min(1.0, max(map(float, shares))), parts)

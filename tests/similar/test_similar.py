@@ -47,6 +47,7 @@ def test_other_names_comments_and_an_other_order_change_little() -> None:
         solution = solution_of(exercise)
         assert share(solution, solution) == 1.0
         assert share(solution, disguised(solution)) > LEAST
+        assert share(solution, disguised(solution) + solution_of("02-sums")) > LEAST, "made longer"
         assert share(solution, right(exercise)[1]) < LEAST
 
 
