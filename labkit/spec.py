@@ -237,6 +237,8 @@ class Oracle:
                 "wrong number of GiB" of a wrong value there.
     show:       (run, index) -> the input behind the first wrong element, in words, or None.
     score:      [run] -> 0..1, asked only when nothing else is wrong; None means pass or fail.
+    record:     [run] -> plain data as JSON has it, kept with a verdict that earns points; nobody but the instructor's
+                commands reads it.
     """
 
     id: str
@@ -254,6 +256,7 @@ class Oracle:
     places: Mapping[str, str] = field(default_factory=dict)
     show: Callable[[CaseRun, tuple[int, ...] | None], str | None] | None = None
     score: Callable[[Sequence[CaseRun]], float] | None = None
+    record: Callable[[Sequence[CaseRun]], Mapping[str, Any]] | None = None
 
 
 @dataclass(frozen=True)

@@ -47,11 +47,11 @@ class ExerciseResult:
 
     @property
     def shown(self) -> Verdict:
-        """What the student may read: of hidden cases no value, and no measure, which could tell their size."""
+        """What the student may read: of hidden cases no value, no record, no measure, which could tell their size."""
         if self.hidden is None or self.public.score == 0:
             return self.public
         verdict = self.hidden if self.hidden.score > 0 else self.hidden.redacted()
-        return replace(verdict, budgets=self.public.budgets)
+        return replace(verdict, budgets=self.public.budgets, record=None)
 
     @property
     def failed_hidden(self) -> bool:

@@ -5,7 +5,9 @@ It holds no tensors, so it travels and is stored as JSON. How it came about is `
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from labkit.spec import Outcome
 
@@ -15,7 +17,7 @@ class Verdict:
     """outcome and score (0 to 1) of one exercise.
 
     rows: labelled findings ("expected", "5.96e-08"), shown in order. hint: the one diagnosed mistake, if any.
-    budgets: (name, measured, limit, unit) of the tightest case.
+    budgets: (name, measured, limit, unit) of the tightest case. record: what the oracle keeps of runs that earn points.
 
         Verdict(
             exercise="12-softmax", outcome="failed", score=0.0,
@@ -35,6 +37,7 @@ class Verdict:
     budgets: tuple[tuple[str, float, float, str], ...] = ()
     n_passed: int = 0
     n_cases: int = 0
+    record: Mapping[str, Any] | None = None
 
     @property
     def passed(self) -> bool:
@@ -46,7 +49,7 @@ class Verdict:
         No row stays: even an error's text is the student's to write, and could carry the hidden input. No measure
         stays: it could tell the input's size.
         """
-        return replace(self, rows=(), budgets=())
+        return replace(self, rows=(), budgets=(), record=None)
 
     def to_json(self) -> dict:
         return asdict(self)
