@@ -966,8 +966,8 @@ guesses.settle(
 labkit.figures.plan_plane(LLAMA_70B, leonardo(32))
 
 # %% [markdown]
-# Here is the same figure with two sliders, for other models and clusters, and with a colour for each value of a degree
-# (sliders work only while the notebook is running). Look for the values that never come near the lower left corner:
+# Here is the same figure with two menus, for other models and clusters, and with a colour for each value of a degree
+# (menus work only while the notebook is running). Look for the values that never come near the lower left corner:
 
 # %%
 labkit.figures.plan_explorer()

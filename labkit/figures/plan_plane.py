@@ -6,6 +6,7 @@ it is imported where it is drawn, and nowhere else.
 
 from __future__ import annotations
 
+import importlib.util
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +14,6 @@ from dataclasses import dataclass, replace
 from html import escape
 
 from labkit.figures.blank import or_a_note
-from labkit.figures.sliders import with_sliders
 from labkit.plan import (
     LLAMA_8B,
     LLAMA_8B_LONG,
@@ -133,13 +133,25 @@ def plan_plane(
 
 
 def plan_explorer() -> object:
-    """The plane of each of the lab's models and clusters, by a slider, with a second one for the colours."""
-    pairs = [(f"{model.name}, {cluster.name}", (model, cluster)) for model, cluster in PAIRS]
-    colours = [(name, name) for name in (WHAT_BREAKS, *COLOURED_BY)]
-    return with_sliders(
-        lambda pair, coloured_by: plan_plane(*pair, coloured_by=coloured_by),
-        {"pair": ("run", pairs, PAIRS[0]), "coloured_by": ("colour by", colours, WHAT_BREAKS)},
+    """The plane of each of the lab's models and clusters, chosen from a menu, with a second menu for the colours.
+
+    Without ipywidgets it is drawn once.
+    """
+    pairs = [(f"{model.name} on {cluster.name}", (model, cluster)) for model, cluster in PAIRS]
+    if importlib.util.find_spec("ipywidgets") is None:
+        return plan_plane(*PAIRS[0])
+    import ipywidgets
+    from IPython.display import display
+
+    menus = {
+        "pair": ipywidgets.Dropdown(options=pairs, value=PAIRS[0], description="run"),
+        "coloured_by": ipywidgets.Dropdown(options=(WHAT_BREAKS, *COLOURED_BY), description="colour by"),
+    }
+    menus["pair"].layout.width = "26em"
+    shown = ipywidgets.interactive_output(
+        lambda pair, coloured_by: display(plan_plane(*pair, coloured_by=coloured_by)), menus
     )
+    return ipywidgets.VBox([ipywidgets.HBox(list(menus.values())), shown])
 
 
 # Points ---------------------------------------------------------------------------------------------------------------

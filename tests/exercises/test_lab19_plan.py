@@ -11,7 +11,7 @@ from grading.hidden.lab19.plan import plan_cases
 from labkit.check.text import as_text
 from labkit.oracles.lab19.plan_memory import Rules, device_bytes
 from labkit.oracles.lab19.plan_search import all_plans, estimate, fastest
-from labkit.plan import LLAMA_8B, MEGATRON_1T, MIXTRAL, Plan, broken_rules, leonardo
+from labkit.plan import LLAMA_8B, LLAMA_70B, MEGATRON_1T, MIXTRAL, SELENE, Plan, broken_rules, leonardo, step_time
 from tests.exercises.harness import hidden_verdict, public_verdict, solution_of
 
 pytestmark = pytest.mark.lab("19")
@@ -113,6 +113,23 @@ def test_every_mistake_of_counting_shows_in_some_hidden_case() -> None:
         held = [(case.the_model, plan) for case in plan_cases(Random(seed)) for plan in case.the_plans]
         for mistake in MISTAKES:
             assert any(device_bytes(*pair, mistake) != pytest.approx(device_bytes(*pair)) for pair in held), mistake
+
+
+def test_what_the_lab_quotes() -> None:
+    theirs = Plan(tensor=8, pipeline=64, data=6, recompute="full")
+    selective = replace(theirs, recompute="selective")
+    assert round(step_time(MEGATRON_1T, SELENE, selective).total) == 76
+    assert round(sum(device_bytes(MEGATRON_1T, selective).values()) / 1e9) == 63
+    four, eight = (
+        step_time(LLAMA_70B, leonardo(32), Plan(t, 8, 16 // t, sharding=1, recompute="selective")) for t in (4, 8)
+    )
+    assert (round(eight.total / four.total, 1), round(four.tensor), round(eight.tensor)) == (2.0, 5, 96)
+    held = device_bytes(LLAMA_8B, Plan(data=16))
+    assert [round(n_bytes / 1e9) for n_bytes in (sum(held.values()), held["activations"])] == [521, 393]
+    scores = 1 - LLAMA_8B.kept_bytes("selective") / LLAMA_8B.kept_bytes("none")
+    assert scores == pytest.approx(7 / 8, abs=0.005)
+    taken = step_time(LLAMA_8B, leonardo(4), Plan(data=16, recompute="selective"))
+    assert round(100 * taken.recomputation / taken.compute) == 4
 
 
 def with_choose(text: str) -> str:

@@ -77,12 +77,20 @@ def test_it_is_an_svg_on_a_white_card() -> None:
 
 
 @pytest.mark.slow
-def test_the_explorer_draws_again_for_another_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    ipywidgets = pytest.importorskip("ipywidgets")
+def test_the_explorer_draws_again_for_another_run_and_in_other_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ipywidgets")
     shown = []
-    monkeypatch.setattr("IPython.display.display", lambda plane: shown.append(plane.alt))
-    box = figures.plan_explorer()
-    sliders = box.children[0].children
-    assert all(isinstance(one, ipywidgets.SelectionSlider) for one in sliders)
-    sliders[0].index = 3
-    assert len(shown) >= 1
+    monkeypatch.setattr("IPython.display.display", lambda plane: shown.append(plane))
+    run, colours = figures.plan_explorer().children[0].children
+    run.index = 1
+    colours.value = "t"
+    assert [plane.alt.split(":")[0] for plane in shown] == [
+        "Llama-3-8B on Leonardo, 4 nodes",
+        *["Llama-3-8B, long on Leonardo, 16 nodes"] * 2,
+    ]
+    assert [">t 4<" in plane.svg for plane in shown] == [False, False, True]
+
+
+def test_without_widgets_it_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert figures.plan_explorer().alt.startswith("Llama-3-8B on Leonardo")
