@@ -27,6 +27,7 @@ from labkit.limits import OverLimit, time_limit
 from labkit.measures import held_of_ranks, in_short, of_ranks
 from labkit.meters.full_size import full_size_figures, without_data
 from labkit.meters.launches import KernelLaunch
+from labkit.meters.memory import load_imports_of, load_late_modules
 from labkit.ranks import Comm, CommError, RankFailed, simulate
 from labkit.ranks.scheduler import Stopped
 from labkit.ranks.traffic import figures
@@ -113,6 +114,7 @@ def observe(
     books = books_of(tree) if exercise.run.store else None
     if books is not None:
         drive = functools.partial(_drive_jobs, books)
+    _load_before_memory_is_measured(exercise, answers)
     with _stage() as stage:
         try:
             with time_limit(wall_s or exercise.run.wall_s, cpu_s or exercise.run.cpu_s):
@@ -192,6 +194,7 @@ def observe_rank(
     lend: as for `observe`.
     A Trouble of the kind "stopped" says that the run had ended for a reason that lies with another rank.
     """
+    _load_before_memory_is_measured(exercise, answers)
     with _stage(comm) as stage:
         try:
             with time_limit(exercise.run.wall_s, exercise.run.cpu_s):
@@ -207,6 +210,7 @@ def observe_job(
     exercise: Exercise, answers: SimpleNamespace, case: Case, part: Tree, store: Store, job: int
 ) -> Observation:
     """Drive the answer as one job alone, on a store that is kept elsewhere. part: what every job is given."""
+    _load_before_memory_is_measured(exercise, answers)
     with _stage() as stage:
         own = replace(stage, store=store, job=job)
         try:
@@ -215,6 +219,14 @@ def observe_job(
         except BaseException as error:
             return Observation(case, part, measured=own.measured, trouble=trouble_of(error))
     return Observation(case, part, got, back, own.measured, held=in_short(own.held))
+
+
+def _load_before_memory_is_measured(exercise: Exercise, answers: SimpleNamespace) -> None:
+    """What would be imported in a measured block else; the time that it takes is not the answer's either."""
+    if {"memory", "saved"} & set(exercise.meters):
+        with known_settings():
+            load_late_modules()
+            load_imports_of(vars(answers).values())
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ import re
 import socket
 from pathlib import Path
 
+import labkit
 from grading.errors import UserError
 from grading.isolation import Tier, select_tier
 from grading.isolation.plan import COMPILER, CUDA, FULL, KERNELS, LIGHT, MODELS
@@ -20,12 +21,14 @@ from grading.isolation.worker_tree import shared_worker_tree
 from grading.supervisor.job import Job
 from grading.supervisor.own_time import TookTooLong, process_limit, submission_limit
 from grading.supervisor.result import SubmissionResult
+from grading.worker.protocol.steps import Step, exercise_of
 
 TRIES = 2
 _COMPILES = re.compile(r"autograd|backward|checkpoint|compile|optim|['\"]meta['\"]")
 """PyTorch loads its compiler at the first optimizer, parts of it at `backward` with a gradient, on the meta device, and
 where it is called.
-It must be there before memory is measured."""
+It is there before memory is measured (`labkit.meters.memory.late`), and so before a fork measures any."""
+_MEMORY = re.compile(r"\bmeters=\([^)]*\"(memory|saved)\"")
 _GRAPHS = re.compile(r"track_compile")
 _MODELS = re.compile(r"transformers|peft")
 _KERNELS = re.compile(r"triton")
@@ -109,7 +112,17 @@ def preload_of(job: Job) -> tuple[str, ...]:
     more = (*(COMPILER if any(_GRAPHS.search(text) for text in job.program) else ()), *kernels, *cuda)
     if _installed("transformers", "peft") and any(_MODELS.search(text) for text in job.program):
         return (*MODELS, *more)
-    return (*(FULL if any(_COMPILES.search(text) for text in job.program) else LIGHT), *more)
+    full = any(_COMPILES.search(text) for text in job.program) or any(map(_measures_memory, job.steps))
+    return (*(FULL if full else LIGHT), *more)
+
+
+def _measures_memory(step: Step) -> bool:
+    """Whether a meter of memory is opened, which loads the compiler first. Read in the text, for which torch need not
+    be loaded.
+    """
+    lab, _, slug = (exercise_of(step) or "").partition("-")
+    path = Path(labkit.__file__).parent / "exercises" / f"lab{lab}" / f"{slug.replace('-', '_')}.py"
+    return path.is_file() and _MEMORY.search(path.read_text(encoding="utf-8")) is not None
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 from labkit.meters.memory.budget import Held, held_now, measure_memory, measure_saved
 from labkit.meters.memory.cap import limit_memory
 from labkit.meters.memory.fake import fake_tensors
+from labkit.meters.memory.late import LATE, load_imports_of, load_late_modules
 from labkit.meters.memory.profile import AliveTensor, MemoryProfile, Point
 from labkit.meters.memory.record import CATEGORIES
 from labkit.meters.memory.sites import Site
@@ -12,6 +13,7 @@ from labkit.meters.memory.track import track_memory
 
 __all__ = [
     "CATEGORIES",
+    "LATE",
     "AliveTensor",
     "Held",
     "MemoryProfile",
@@ -21,6 +23,8 @@ __all__ = [
     "fake_tensors",
     "held_now",
     "limit_memory",
+    "load_imports_of",
+    "load_late_modules",
     "measure_memory",
     "measure_saved",
     "measure_step",

@@ -18,6 +18,7 @@ import torch
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from labkit.measures import add_to
+from labkit.meters.memory.late import load_late_modules
 from labkit.meters.memory.live import LiveStorage, LiveStorages
 from labkit.meters.memory.sites import Site, calling_line
 from labkit.spec import KiB
@@ -173,6 +174,7 @@ def _named(largest: Sequence[Made], python_bytes: int) -> list[str]:
 
 @contextmanager
 def _follow(block: MeteredBlock) -> Iterator[None]:
+    load_late_modules()
     was_tracing = tracemalloc.is_tracing()
     if not was_tracing:
         tracemalloc.start()
