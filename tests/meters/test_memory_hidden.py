@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import os
 import re
 import threading
 from collections.abc import Callable
@@ -240,3 +241,45 @@ def test_an_optimizer_with_an_attribute_that_only_looks_like_a_dict() -> None:
     with track_memory(optimizer=Optimizer()) as profile:
         pass
     assert profile.peak_bytes == 0
+
+
+def in_a_line_of_pytorchs(text: str) -> object:
+    """What this expression makes, as if it stood in a file of PyTorch's."""
+    return eval(compile(text, os.path.join(os.path.dirname(torch.__file__), "_ops.py"), "eval"), {"np": np})
+
+
+def saved_and_peak_bytes(work: Callable[[], object]) -> tuple[float, float]:
+    measured: dict = {}
+    with measure_saved(measured), measure_memory(measured):
+        kept = work()
+    assert kept is not None
+    return measured["saved_bytes"], measured["peak_bytes"]
+
+
+def test_a_table_of_pytorch_s_own_that_grows_meanwhile_is_no_answer_s() -> None:
+    """One of them takes 144 KiB more when it is full, at whatever call that comes to be."""
+    table = "dict.fromkeys(range(10_000))"
+    assert saved_and_peak_bytes(lambda: in_a_line_of_pytorchs(table)) == (0, 0)
+    assert min(saved_and_peak_bytes(lambda: dict.fromkeys(range(10_000)))) > 256 * KIB, "the same of the answer's own"
+
+
+@pytest.mark.parametrize("text", ["np.zeros(2**17)", "np.zeros(2**16).tolist()", "dict.fromkeys(range(100_000))"])
+def test_what_is_large_counts_also_in_lines_of_pytorch_s(text: str) -> None:
+    """An answer could have it made there: arrays count in full, and objects but for half a MiB."""
+    assert min(saved_and_peak_bytes(lambda: in_a_line_of_pytorchs(text))) > 768 * KIB
+
+
+def test_a_block_that_begins_elsewhere_does_not_hide_the_peak_of_another() -> None:
+    """Ranks are threads that take turns, each with a block of its own."""
+    first, other = {}, {}
+    with measure_memory(first), ThreadPoolExecutor(1) as elsewhere:
+        large = [None] * 2**17
+        del large
+
+        def begin() -> None:
+            with measure_memory(other):
+                kept = [None] * 2**16
+                assert kept
+
+        elsewhere.submit(begin).result()
+    assert first["peak_bytes"] > 768 * KIB > other["peak_bytes"] > 256 * KIB

@@ -6,6 +6,7 @@ stand the largest tensors in it, with the lines that made them.
 
 from __future__ import annotations
 
+import functools
 import gc
 import heapq
 import tracemalloc
@@ -20,13 +21,17 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 from labkit.measures import add_to
 from labkit.meters.memory.late import load_late_modules
 from labkit.meters.memory.live import LiveStorage, LiveStorages
-from labkit.meters.memory.sites import Site, calling_line
+from labkit.meters.memory.sites import NOBODYS, Site, calling_line
 from labkit.spec import KiB
 from labkit.units import in_bytes
 
 PYTHON_NOISE_BYTES = 128 * KiB
 """What Python's own objects may take before they count: caches and frames differ from run to run, and a thousand views
 take 100 KiB."""
+TABLES_BYTES = 512 * KiB
+"""What of Python's objects beyond that PyTorch may take for tables of its own, which grow when somebody's first call of
+an operator comes: one of them by 144 KiB at once. So much that is made in PyTorch's lines, and no numpy array, is no
+answer's."""
 N_NAMED = 3
 """How many kinds of tensors are named beside a figure."""
 
@@ -112,8 +117,8 @@ def measure_memory(measured: dict[str, float], held: dict[str, Sequence[str]] | 
     """Put `peak_bytes` into `measured`: the most that the block held at once beyond what it was given.
 
     The peaks of tensor storages and of Python's allocator are added, though they may fall at different moments: an
-    upper bound, tight where only one of them moves. Of Python's, only what is beyond PYTHON_NOISE_BYTES counts, so
-    that the figure of an answer that works on tensors is the same on every run.
+    upper bound, tight where only one of them moves. Of Python's, only what is beyond PYTHON_NOISE_BYTES counts, and
+    beyond tables of PyTorch's own, so that the figure of an answer that works on tensors is the same on every run.
     """
     block = MeteredBlock(NamedStorages())
     try:
@@ -178,12 +183,9 @@ def _follow(block: MeteredBlock) -> Iterator[None]:
     was_tracing = tracemalloc.is_tracing()
     if not was_tracing:
         tracemalloc.start()
-    # Python's peak is one for the whole process: the blocks around this one have to note it before it is forgotten.
-    for around in _get_current_dispatch_mode_stack():
-        if isinstance(around, NamedStorages):
-            around.python_peak_bytes = max(around.python_peak_bytes, tracemalloc.get_traced_memory()[1])
-    tracemalloc.reset_peak()
+    _begin_a_peak()
     before_bytes = tracemalloc.get_traced_memory()[0]
+    _open_blocks().add(block.storages)
     try:
         with block.storages:
             try:
@@ -191,14 +193,44 @@ def _follow(block: MeteredBlock) -> Iterator[None]:
             finally:
                 block.largest_left = block.storages.largest()
     finally:
+        _open_blocks().discard(block.storages)
         now_bytes, most_bytes = tracemalloc.get_traced_memory()
         most_bytes = max(most_bytes, block.storages.python_peak_bytes)
+        free_bytes = before_bytes + PYTHON_NOISE_BYTES
+        if most_bytes > free_bytes:
+            _begin_a_peak()
+            free_bytes += min(_in_tables_bytes(), TABLES_BYTES)
+            tracemalloc.reset_peak()  # looking takes memory, which is nobody's
         # Threads of a process group free tensors when they please. One that waits in a traced allocation while tracing
         # stops crashes the process (CPython gh-128679, mended in 3.12.9), so there tracing goes on.
         if not was_tracing and not _has_process_group():
             tracemalloc.stop()
-        block.python_most_bytes = max(most_bytes - before_bytes - PYTHON_NOISE_BYTES, 0)
-        block.python_left_bytes = max(now_bytes - before_bytes - PYTHON_NOISE_BYTES, 0)
+        block.python_most_bytes = max(most_bytes - free_bytes, 0)
+        block.python_left_bytes = max(now_bytes - free_bytes, 0)
+
+
+@functools.cache
+def _open_blocks() -> set[NamedStorages]:
+    """Of all threads: Python's peak is one for the whole process."""
+    return set()
+
+
+def _begin_a_peak() -> None:
+    """Forget the peak, once every open block has noted it."""
+    most_bytes = tracemalloc.get_traced_memory()[1]
+    for storages in tuple(_open_blocks()):
+        storages.python_peak_bytes = max(storages.python_peak_bytes, most_bytes)
+    tracemalloc.reset_peak()
+
+
+def _in_tables_bytes() -> int:
+    """What there is of Python's objects, numpy's arrays left out, that was made in lines of PyTorch or of this meter.
+
+    Where a block lies in another one, what that had made before is in it as well.
+    """
+    objects = tracemalloc.take_snapshot().filter_traces([tracemalloc.DomainFilter(True, 0)])
+    found = objects.statistics("filename")
+    return sum(one.size for one in found if one.traceback[0].filename.startswith(NOBODYS))
 
 
 def _has_process_group() -> bool:

@@ -19,6 +19,9 @@ import torch
 
 _OURS = f"{os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))}{os.sep}"
 _TORCH = f"{os.path.dirname(os.path.abspath(torch.__file__))}{os.sep}"
+NOBODYS = (_TORCH, f"{os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}{os.sep}", "<frozen abc>")
+"""How the files begin whose lines note things for themselves while somebody computes: PyTorch's, the meters', and the
+one that keeps what is of which abstract class."""
 _LIBRARIES = tuple(
     {f"{os.path.realpath(sysconfig.get_path(name))}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     | {f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")}
