@@ -65,13 +65,31 @@ def run_by_nbval(solved: NotebookNode, folder: Path) -> NotebookNode:
     command += ["-c", os.devnull, f"--rootdir={folder}", str(folder / "solved.ipynb")]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     environment["LABS_OUTPUTS"] = str(told)
+    # Kernels that run beside one another would write the history of what was typed into one database.
+    environment["IPYTHONDIR"] = str(folder.with_suffix(".ipython"))
+    told.unlink(missing_ok=True)
     done = subprocess.run(command, cwd=REPO, env=environment, capture_output=True, text=True, timeout=2 * HANG_S)
-    assert done.returncode == 0, done.stdout + done.stderr
-    found = json.loads(told.read_text())
+    found = json.loads(told.read_text()) if told.exists() else {}
+    if done.returncode:
+        pytest.fail(done.stdout + done.stderr + shown_by_cells_that_failed(found), pytrace=False)
     for cell in solved.cells:
         if cell.cell_type == "code":
             cell.outputs = [nbformat.from_dict(output) for output in found[cell.id]]
     return solved
+
+
+def shown_by_cells_that_failed(found: dict[str, list[dict]]) -> str:
+    """All that they showed before their error: what a check has to say stands in its box."""
+    parts = []
+    for name, outputs in found.items():
+        if any(output["output_type"] == "error" for output in outputs):
+            parts += [f"\n--- {name} showed:", *filter(None, map(text_of, outputs))]
+    return "\n".join(parts)
+
+
+def text_of(output: dict) -> str:
+    """Of an output what a reader sees as text."""
+    return output.get("text") or output.get("data", {}).get("text/plain", "")
 
 
 def texts(notebook: NotebookNode) -> dict[str, str]:
@@ -85,9 +103,8 @@ def texts(notebook: NotebookNode) -> dict[str, str]:
         if "varies" in cell.metadata.get("tags", ()):
             continue
         outputs = cell.get("outputs", ())
-        parts = [output.get("text") or output.get("data", {}).get("text/plain", "") for output in outputs]
         # A figure's text is its size only; the picture is not compared.
-        found[cell.id] = MEMORY_USED.sub("", "".join(parts))
+        found[cell.id] = MEMORY_USED.sub("", "".join(map(text_of, outputs)))
     return found
 
 
@@ -116,6 +133,17 @@ def test_a_solved_notebook_runs_and_is_quick(source: Path, folder: Path) -> None
 def test_a_solved_notebook_says_the_same_twice(source: Path, folder: Path) -> None:
     first, _ = first_run(source, folder)
     assert texts(first) == texts(run_by_nbval(build(source).solution, folder))
+
+
+@pytest.mark.full("notebooks")
+def test_a_notebook_that_fails_says_what_its_check_said(folder: Path) -> None:
+    """The control, as CI sees it: the box of a wrong answer, and nothing of cells that ran."""
+    answer = 'from labkit import check\n\nprint("this ran")\n\n\ndef rms(x, dim):\n    return x.sum(dim)'
+    cells = [nbformat.v4.new_code_cell(source) for source in (answer, 'check("00-warm-up", rms)')]
+    with pytest.raises(pytest.fail.Exception) as raised:
+        run_by_nbval(nbformat.v4.new_notebook(cells=cells), folder)
+    assert f"--- {cells[1].id} showed:\n✗ 00-warm-up: " in str(raised.value)
+    assert cells[0].id not in str(raised.value)
 
 
 def children_cpu_s() -> float:
