@@ -180,12 +180,8 @@ def _named(largest: Sequence[Made], python_bytes: int) -> list[str]:
 @contextmanager
 def _follow(block: MeteredBlock) -> Iterator[None]:
     load_late_modules()
-    was_tracing = tracemalloc.is_tracing()
-    if not was_tracing:
-        tracemalloc.start()
-    _begin_a_peak()
-    before_bytes = tracemalloc.get_traced_memory()[0]
-    _open_blocks().add(block.storages)
+    tracing = _tracing()
+    before_bytes = tracing.begin(block.storages)
     try:
         with block.storages:
             try:
@@ -193,34 +189,53 @@ def _follow(block: MeteredBlock) -> Iterator[None]:
             finally:
                 block.largest_left = block.storages.largest()
     finally:
-        _open_blocks().discard(block.storages)
         now_bytes, most_bytes = tracemalloc.get_traced_memory()
         most_bytes = max(most_bytes, block.storages.python_peak_bytes)
         free_bytes = before_bytes + PYTHON_NOISE_BYTES
-        if most_bytes > free_bytes:
-            _begin_a_peak()
+        if most_bytes > free_bytes and tracemalloc.is_tracing():
+            tracing.note_peak()
             free_bytes += min(_in_tables_bytes(), TABLES_BYTES)
             tracemalloc.reset_peak()  # looking takes memory, which is nobody's
-        # Threads of a process group free tensors when they please. One that waits in a traced allocation while tracing
-        # stops crashes the process (CPython gh-128679, mended in 3.12.9), so there tracing goes on.
-        if not was_tracing and not _has_process_group():
-            tracemalloc.stop()
+        tracing.end(block.storages)
         block.python_most_bytes = max(most_bytes - free_bytes, 0)
         block.python_left_bytes = max(now_bytes - free_bytes, 0)
 
 
+class _Tracing:
+    """Python's allocations are traced for the whole process: as long as any thread has an open block, and no longer."""
+
+    def __init__(self) -> None:
+        self._open: set[NamedStorages] = set()
+        self._is_ours = False
+
+    def begin(self, storages: NamedStorages) -> int:
+        """The bytes that are traced already."""
+        if not tracemalloc.is_tracing():
+            tracemalloc.start()
+            self._is_ours = True
+        self.note_peak()
+        tracemalloc.reset_peak()
+        self._open.add(storages)
+        return tracemalloc.get_traced_memory()[0]
+
+    def end(self, storages: NamedStorages) -> None:
+        self._open.discard(storages)
+        # Threads of a process group free tensors when they please. One that waits in a traced allocation while tracing
+        # stops crashes the process (CPython gh-128679, mended in 3.12.9), so there tracing goes on.
+        if self._is_ours and not self._open and not _has_process_group():
+            tracemalloc.stop()
+            self._is_ours = False
+
+    def note_peak(self) -> None:
+        """Before the peak is forgotten: every open block keeps it."""
+        most_bytes = tracemalloc.get_traced_memory()[1]
+        for storages in tuple(self._open):
+            storages.python_peak_bytes = max(storages.python_peak_bytes, most_bytes)
+
+
 @functools.cache
-def _open_blocks() -> set[NamedStorages]:
-    """Of all threads: Python's peak is one for the whole process."""
-    return set()
-
-
-def _begin_a_peak() -> None:
-    """Forget the peak, once every open block has noted it."""
-    most_bytes = tracemalloc.get_traced_memory()[1]
-    for storages in tuple(_open_blocks()):
-        storages.python_peak_bytes = max(storages.python_peak_bytes, most_bytes)
-    tracemalloc.reset_peak()
+def _tracing() -> _Tracing:
+    return _Tracing()
 
 
 def _in_tables_bytes() -> int:
