@@ -151,8 +151,8 @@ def test_a_memory_meter_leaves_tracing_on_where_gloo_has_threads() -> None:
 
     (on_gloo, _), (also, n_bytes) = gloo(fn, 2)
     assert on_gloo and also and n_bytes >= 4000
-    (simulated, _), _ = simulate(fn, 2)[0]
-    assert not simulated and not tracemalloc.is_tracing()
+    simulate(fn, 2)
+    assert not tracemalloc.is_tracing(), "once the last of the simulated ranks has ended its block"
 
 
 def test_what_a_rank_prints_is_tagged(capfd: pytest.CaptureFixture[str]) -> None:
