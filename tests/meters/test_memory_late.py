@@ -10,6 +10,7 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import PathFinder
 
 import pytest
+import torch
 
 from grading.isolation.plan import FULL, LIGHT
 from grading.supervisor.job import Job
@@ -18,6 +19,7 @@ from grading.worker.protocol.steps import ServeExercise
 from labkit import exercises
 from labkit.meters.memory import LATE, load_imports_of
 from labkit.meters.memory.budget import PYTHON_NOISE_BYTES, measure_memory, measure_saved
+from labkit.students_code import is_students
 
 pytestmark = pytest.mark.slow
 RARE = ("colorsys", "xml.dom.pulldom", "wsgiref.util", "sched", "stringprep")
@@ -162,6 +164,29 @@ def test_a_name_that_is_not_there_is_the_answer_s_to_find_out() -> None:
         return numpy.not_there
 
     load_imports_of([answer, None, "import colorsys", 3])
+
+
+class RaisesWhenLookedAt(type):
+    @property
+    def __dict__(cls):
+        raise AttributeError("private")
+
+
+def test_a_class_that_will_not_be_looked_at_is_the_answer_s_own_affair() -> None:
+    load_imports_of([RaisesWhenLookedAt("Private", (), {})])
+
+
+def test_the_classes_of_pytorch_are_not_gone_through(monkeypatch) -> None:
+    """They hold thousands of methods: a module of the student's would take seconds, on every run."""
+    seen = []
+    monkeypatch.setattr("labkit.meters.memory.late.is_students", lambda file: seen.append(file) or is_students(file))
+
+    class Block(torch.nn.Linear):
+        def forward(self, x):
+            return super().forward(x)
+
+    load_imports_of([Block, Block(2, 2)])
+    assert 0 < len(seen) < 20
 
 
 def test_the_grader_has_loaded_it_where_memory_is_measured() -> None:

@@ -32,6 +32,9 @@ TABLES_BYTES = 512 * KiB
 """What of Python's objects beyond that PyTorch may take for tables of its own, which grow when somebody's first call of
 an operator comes: one of them by 144 KiB at once. So much that is made in PyTorch's lines, and no numpy array, is no
 answer's."""
+LOOK_BYTES = 8 * 1024 * KiB
+"""What tracing may take itself where its notes are looked through for them: 150,000 objects, half a second. Of more the
+tables are a small part."""
 N_NAMED = 3
 """How many kinds of tensors are named beside a figure."""
 
@@ -241,8 +244,10 @@ def _tracing() -> _Tracing:
 def _in_tables_bytes() -> int:
     """What there is of Python's objects, numpy's arrays left out, that was made in lines of PyTorch or of this meter.
 
-    Where a block lies in another one, what that had made before is in it as well.
+    Where a block lies in another one, what that had made before is in it as well. Of very many objects: 0.
     """
+    if tracemalloc.get_tracemalloc_memory() > LOOK_BYTES:
+        return 0
     objects = tracemalloc.take_snapshot().filter_traces([tracemalloc.DomainFilter(True, 0)])
     found = objects.statistics("filename")
     return sum(one.size for one in found if one.traceback[0].filename.startswith(NOBODYS))

@@ -14,7 +14,6 @@ import contextlib
 import dis
 import functools
 import importlib
-import inspect
 import sys
 from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType, MethodType
@@ -23,6 +22,7 @@ from labkit.students_code import is_students
 
 LATE = ("torch._dynamo", "numpy.fft", "numpy.ma", "numpy.polynomial", "numpy.random")
 """What PyTorch and numpy import by themselves."""
+_CACHED = type(functools.cache(len))
 ROOTS = frozenset({"torch", "numpy", *sys.stdlib_module_names}) - {"antigravity", "idlelib", "this", "turtle"}
 """What an answer may import where it likes; without those that show something."""
 
@@ -36,11 +36,13 @@ def load_late_modules() -> None:
 
 def load_imports_of(answers: Iterable[object]) -> None:
     """What the student's functions behind these answers import when they are called."""
-    for name, parts in _imports(answers):
-        if name.partition(".")[0] in ROOTS:
-            # A name that is not there is the answer's to find out.
-            with contextlib.suppress(Exception):
-                __import__(name, fromlist=parts)
+    # What cannot be looked into, such as a class whose own code raises, is left to be imported when it is called.
+    with contextlib.suppress(Exception):
+        for name, parts in _imports(answers):
+            if name.partition(".")[0] in ROOTS:
+                # A name that is not there is the answer's to find out.
+                with contextlib.suppress(Exception):
+                    __import__(name, fromlist=parts)
 
 
 def _imports(answers: Iterable[object]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -71,13 +73,25 @@ def _codes(answers: Iterable[object]) -> Iterator[CodeType]:
                     with contextlib.suppress(ValueError):  # it is empty
                         left.append(cell.cell_contents)
         elif isinstance(one, type):
-            left += (*vars(one).values(), *one.__bases__)
+            if _is_of_a_student(one):
+                left += (*vars(one).values(), *one.__bases__)
         elif isinstance(one, staticmethod | classmethod | MethodType):
             left.append(one.__func__)
         elif isinstance(one, functools.partial):
             left.append(one.func)
+        elif isinstance(one, _CACHED):
+            left.append(one.__wrapped__)
         else:
-            left += (inspect.getattr_static(one, "__wrapped__", None), type(one))
+            left.append(type(one))
+
+
+def _is_of_a_student(one: type) -> bool:
+    """Told by its module alone: there are thousands of methods in PyTorch's classes."""
+    name = one.__module__
+    if not isinstance(name, str) or name == "__main__" or name not in sys.modules:
+        return True
+    file = getattr(sys.modules[name], "__file__", None)
+    return isinstance(file, str) and is_students(file)
 
 
 def _with_those_within(code: CodeType) -> Iterator[CodeType]:
