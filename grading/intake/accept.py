@@ -20,6 +20,7 @@ from grading.intake.arrived import Refusal
 from grading.intake.choose import Candidate
 from grading.intake.history import Received, is_older, note
 from grading.intake.names import folded
+from grading.intake.secret import SECRET
 from grading.intake.store import archive_bytes
 from grading.intake.swap import swap_folder
 from grading.intake.timestamp import TIMESTAMP, read_time
@@ -99,7 +100,7 @@ def accept(
         if there is not None:
             archive_bytes(course, lab, there)
         archive_bytes(course, lab, data)
-        _put(course.submitted(lab, student), data, candidate.when)
+        _put(course.submitted(lab, student), data, candidate.when, candidate.secret)
         note(course, lab, student, received)
     return done
 
@@ -154,7 +155,7 @@ def _noted_time(course: Course, lab: str, student: str) -> datetime.datetime | N
         return None
 
 
-def _put(path: Path, data: bytes, when: datetime.datetime | None) -> None:
+def _put(path: Path, data: bytes, when: datetime.datetime | None, secret: str) -> None:
     folder = path.parent
     folder.parent.mkdir(parents=True, exist_ok=True)
     draft = folder.with_name(f".incoming-{folder.name}-{secrets.token_hex(4)}")
@@ -166,6 +167,8 @@ def _put(path: Path, data: bytes, when: datetime.datetime | None) -> None:
         (draft / path.name).write_bytes(data)
         if when:
             (draft / TIMESTAMP).write_text(f"{when:%Y-%m-%d %H:%M:%S.%f} UTC")
+        if secret:
+            (draft / SECRET).write_text(secret)
         swap_folder(draft, folder)
     finally:
         # The draft where it failed, else the earlier submission, which is kept by now.

@@ -17,6 +17,8 @@ from grading.intake.names import folded, wrong_with_student
 from grading.intake.platform import UNTIMED, Sender, guess, is_lab_name, sender_by, sender_of, wrapper_of
 from grading.intake.repositories import REPOSITORIES
 from grading.intake.roster import Roster
+from grading.intake.secret import MOST_BYTES as MOST_SECRET_BYTES
+from grading.intake.secret import SECRET, parse_secret
 from grading.intake.timestamp import AS_IT_SHOULD_BE, MOST_BYTES, TIMESTAMP, parse_time
 
 
@@ -38,6 +40,8 @@ class ReadingOptions:
 class Candidate:
     """What counts for a student; `file` is the name they gave it. `when` is in UTC; `attempt` 0: not numbered.
 
+    secret: what nbgrader's exchange knows the feedback on it by, "" where it came another way.
+
     Candidate("Ada Lovelace", ArrivedFile(…), "02_float_formats.ipynb", "moodle", when=None, attempt=0, late=False)
     """
 
@@ -48,6 +52,7 @@ class Candidate:
     when: datetime.datetime | None
     attempt: int
     late: bool
+    secret: str = ""
 
 
 @dataclass
@@ -70,11 +75,11 @@ def choose(arrivals: Arrivals, lab: str, options: ReadingOptions) -> Choice:
     choice = Choice(platform, refused=list(arrivals.refused))
     groups: dict[str, list[tuple[Sender, ArrivedFile]]] = defaultdict(list)
     spelled: dict[str, set[str]] = defaultdict(set)
-    stamps = {}
+    beside: dict[str, dict[str, ArrivedFile]] = defaultdict(dict)
     for entry in arrivals.entries:
         below = entry.path.removeprefix(wrapper)
-        if platform == "plain" and not options.pattern and _is_stamp(below, lab):
-            stamps[entry.folder] = entry
+        if platform == "plain" and not options.pattern and _is_nbgraders(below, lab):
+            beside[entry.folder][entry.name] = entry
             continue
         if export and entry.path == f"{export.top}{METADATA}":
             continue
@@ -90,7 +95,7 @@ def choose(arrivals: Arrivals, lab: str, options: ReadingOptions) -> Choice:
             if len(spelled[folded(student)]) > 1:
                 names = ", ".join(sorted(spelled[folded(student)]))
                 raise Refusal(f"these students' names differ only in case or in how letters are encoded: {names}")
-            choice.candidates.append(_newest(student, groups[student], lab, platform, options, stamps, choice))
+            choice.candidates.append(_newest(student, groups[student], lab, platform, options, beside, choice))
         except Refusal as error:
             choice.refused += [RefusedFile(entry.path, str(error)) for _, entry in groups[student]]
     return choice
@@ -100,9 +105,9 @@ def _is_notebook(entry: ArrivedFile) -> bool:
     return entry.name.lower().endswith(".ipynb")
 
 
-def _is_stamp(below: str, lab: str) -> bool:
-    """Whether it is the time in nbgrader's own layout, STUDENT/LAB; elsewhere a file of that name is a student's."""
-    return below.split("/")[1:] == [lab, TIMESTAMP]
+def _is_nbgraders(below: str, lab: str) -> bool:
+    """Whether it is what nbgrader puts beside a notebook, in STUDENT/LAB; elsewhere such a name is a student's."""
+    return below.split("/")[1:] in ([lab, TIMESTAMP], [lab, SECRET])
 
 
 def _guess(arrivals: Arrivals, paths: list[str], lab: str, archive: str) -> str:
@@ -136,7 +141,7 @@ def _newest(
     lab: str,
     platform: str,
     options: ReadingOptions,
-    stamps: dict[str, ArrivedFile],
+    beside: dict[str, dict[str, ArrivedFile]],
     choice: Choice,
 ) -> Candidate:
     """The newest notebook of one student. Raises Refusal for two people under one id, and where two are as new."""
@@ -150,9 +155,10 @@ def _newest(
             entry,
             sender.file,
             platform,
-            _when(sender, entry, platform, options, stamps),
+            _when(sender, entry, platform, options, beside[entry.folder].get(TIMESTAMP)),
             sender.attempt,
             sender.late,
+            _secret(beside[entry.folder].get(SECRET)),
         )
         for sender, entry in found
         if _is_notebook(entry)
@@ -177,9 +183,8 @@ def _rank(candidate: Candidate, lab: str) -> tuple:
 
 
 def _when(
-    sender: Sender, entry: ArrivedFile, platform: str, options: ReadingOptions, stamps: dict[str, ArrivedFile]
+    sender: Sender, entry: ArrivedFile, platform: str, options: ReadingOptions, stamp: ArrivedFile | None
 ) -> datetime.datetime | None:
-    stamp = stamps.get(entry.folder)
     if stamp and options.times != "none" and entry.folder:
         return _stamped(stamp)
     if options.times == "none" or (options.times == "auto" and platform in UNTIMED):
@@ -195,3 +200,7 @@ def _stamped(stamp: ArrivedFile) -> datetime.datetime:
         return parse_time(stamp.read(), stamp.path)
     except Unreadable as error:
         raise Refusal(str(error)) from error
+
+
+def _secret(file: ArrivedFile | None) -> str:
+    return parse_secret(file.read()) if file and file.size_bytes <= MOST_SECRET_BYTES else ""

@@ -1,4 +1,4 @@
-"""nbgrader's exchange directory: release into it, and collect from it what students put there.
+"""nbgrader's exchange directory: release into it, collect from it what students put there, and hand feedback back.
 
 nbgrader decides which submission is a student's newest and where the exchange is. Its copying is replaced: it follows
 links with the instructor's rights, and one folder with a false name stops it for the whole class.
@@ -11,7 +11,7 @@ import os
 import pwd
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from nbgrader.exchange.default import ExchangeCollect
@@ -22,6 +22,7 @@ from grading.errors import UserError
 from grading.files import Unreadable, open_plain_file
 from grading.intake.arrived import Arrivals, RefusedFile
 from grading.intake.folder import read_folder
+from grading.intake.secret import SECRET
 from grading.intake.timestamp import TIMESTAMP
 from grading.nbgrader_api import NbgraderFailed, expect_success, open_api
 from grading.rebuild.submission import MAX_BYTES
@@ -69,7 +70,7 @@ class StagedCollect(ExchangeCollect):
         record = super()._path_to_record(src)
         owner = record["username"] if self.check_owner else None
         try:
-            _copy_notebook(src, dest, f"{self.coursedir.assignment_id}.ipynb", owner)
+            _copy_submission(src, dest, f"{self.coursedir.assignment_id}.ipynb", owner)
         except (NotCopied, OSError) as error:
             self.refused.append(RefusedFile(os.path.basename(src), _reason(error)))
         else:
@@ -111,18 +112,43 @@ def release_to_exchange(course: Course, lab: str) -> Path:
     return Path(ExchangeCollect(coursedir=api.coursedir, parent=api).root) / api.coursedir.course_id / "outbound" / lab
 
 
-def _copy_notebook(src: str, dest: str, name: str, owner: str | None) -> None:
-    """Copy this file out of a folder that belongs to a student, who may change it meanwhile."""
+def release_feedback_to_exchange(course: Course, lab: str) -> list[str]:
+    """nbgrader's release_feedback: each page under a name that only who handed in that notebook can work out.
+
+    Returns the students who have a page and whose work came another way than through the exchange: nbgrader would
+    release nobody's for one of them. Raises UserError.
+    """
+    api = open_api(course)
+    graded = [student for student in course.students(lab) if course.feedback(lab, student).is_file()]
+    known = [student for student in graded if _is_known_to_exchange(course, lab, student)]
+    try:
+        for student in known:
+            expect_success(course, api.release_feedback(lab, student))
+    except NbgraderFailed as error:
+        raise UserError(f"the feedback on {lab} was not released to the exchange", str(error)) from error
+    return sorted(set(graded) - set(known))
+
+
+def _is_known_to_exchange(course: Course, lab: str, student: str) -> bool:
+    folder = course.feedback(lab, student).parent
+    return all((folder / name).is_file() for name in (SECRET, TIMESTAMP))
+
+
+def _copy_submission(src: str, dest: str, name: str, owner: str | None) -> None:
+    """Copy the notebook, and its secret, out of a folder that belongs to a student, who may change it meanwhile."""
     folder = os.open(src, FOLDER)
     try:
         uid = os.fstat(folder).st_uid
         if owner is not None:
             _refuse_other(uid, owner)
-        data = _plain_bytes(folder, name, uid)
+        files = {name: _plain_bytes(folder, name, uid)}
+        with suppress(NotCopied):
+            files[SECRET] = _plain_bytes(folder, SECRET, uid)
     finally:
         os.close(folder)
     os.makedirs(dest)
-    (Path(dest) / name).write_bytes(data)
+    for each, data in files.items():
+        (Path(dest) / each).write_bytes(data)
 
 
 def _refuse_other(uid: int, owner: str) -> None:

@@ -1,113 +1,36 @@
 """The way through a real nbgrader exchange: nbgrader's own commands fetch and submit; then collect and grade.
 
-With root's rights, everybody is an account of their own, in a namespace where only the exchange is shared.
+Everybody is an account of their own (tests/grading/campus.py).
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
-import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
 from grading.course import Course
+from grading.intake.secret import SECRET
 from grading.intake.store import archived_path
 from grading.log import Log
-from tests.grading.lessons import LAB, SOLUTION, cell_of, grade, make_course
+from tests.grading.campus import NEEDS_ACCOUNTS, UIDS, Campus, open_campus
+from tests.grading.lessons import LAB, SOLUTION, grade
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.usefixtures("in_process"),
-    pytest.mark.skipif(os.getuid() != 0, reason="accounts of their own need root's rights"),
-    pytest.mark.skipif(not (shutil.which("bwrap") and shutil.which("setpriv")), reason="needs bubblewrap and setpriv"),
-]
-REPOSITORY = Path(__file__).resolve().parents[2]
-EXCHANGE = '\nc.Exchange.root = "/mnt/exchange"\n'
-UIDS = {"teacher": 20_000, "ada": 20_001, "bob": 20_002, "mallory": 20_003, "eve": 20_004}
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("in_process"), *NEEDS_ACCOUNTS]
 WRONG = "def rms(x, dim): return x.pow(2).mean().sqrt()"
-
-
-@dataclass(frozen=True)
-class Campus:
-    """A machine with accounts: /mnt/exchange for all, /mnt/course for the teacher, /mnt/home for each."""
-
-    top: Path
-
-    @property
-    def course(self) -> Course:
-        return Course.at(self.top / "course")
-
-    def home(self, name: str) -> Path:
-        return self.top / f"home-{name}"
-
-    def run(self, name: str, *words: str) -> subprocess.CompletedProcess:
-        """Run a command as this account, in its home."""
-        interpreters = [place for place in (sys.base_prefix, sys.prefix) if place.startswith("/root/")]
-        command = ["bwrap", "--bind", "/", "/", "--dev", "/dev", "--tmpfs", "/root", "--tmpfs", "/mnt"]
-        for place in interpreters:
-            for parent in reversed(Path(place).parents[:-2]):
-                command += ["--perms", "0755", "--dir", str(parent)]
-            command += ["--ro-bind", place, place]
-        command += ["--bind", str(self.top / "exchange"), "/mnt/exchange", "--bind", str(self.home(name)), "/mnt/home"]
-        if name == "teacher":
-            command += ["--bind", str(self.top / "course"), "/mnt/course"]
-        command += ["--ro-bind", str(self.top / "passwd"), "/etc/passwd", "--chdir", "/mnt/home"]
-        command += ["setpriv", f"--reuid={UIDS[name]}", f"--regid={UIDS[name]}", "--clear-groups", *words]
-        environment = {
-            "HOME": "/mnt/home",
-            "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
-            "PYTHONPATH": str(REPOSITORY),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "OMP_NUM_THREADS": "1",
-            "LANG": "C.UTF-8",
-        }
-        return subprocess.run(command, env=environment, text=True, capture_output=True, timeout=120)
-
-    def nbgrader(self, name: str, *words: str) -> None:
-        course = ("--course", "small", "--Exchange.root=/mnt/exchange")
-        done = self.run(name, sys.executable, "-m", "nbgrader", *words, *course)
-        assert done.returncode == 0, done.stderr
-
-    def hand_in(self, name: str, answer: str) -> bytes:
-        """Write an answer into the fetched notebook and submit it; returns the notebook's bytes."""
-        path = self.home(name) / LAB / f"{LAB}.ipynb"
-        notebook = nbformat.read(path, 4)
-        cell_of(notebook, "00-warm-up").source = answer
-        nbformat.write(notebook, path)
-        self.nbgrader(name, "submit", LAB)
-        return path.read_bytes()
-
-    def teacher(self, *words: str) -> subprocess.CompletedProcess:
-        return self.run("teacher", sys.executable, "-m", "grading", *words)
 
 
 @pytest.fixture(scope="module")
 def released(tmp_path_factory) -> Path:
-    """A course of the teacher's, released to the exchange and fetched by the students: the same for every test."""
-    top = tmp_path_factory.mktemp("campus")
-    make_course(top / "course", EXCHANGE)
-    accounts = [f"{name}:x:{uid}:{uid}::/mnt/home:/bin/sh" for name, uid in UIDS.items()]
-    (top / "passwd").write_text("\n".join(["root:x:0:0::/root:/bin/sh", *accounts]) + "\n")
-    (top / "passwd").chmod(0o644)
-    campus = Campus(top)
-    for name, uid in UIDS.items():
-        campus.home(name).mkdir()
-        os.chown(campus.home(name), uid, uid)
-    for path in (top / "course", *(top / "course").rglob("*")):
-        os.chown(path, UIDS["teacher"], UIDS["teacher"])
-    (top / "exchange").mkdir()
-    os.chown(top / "exchange", UIDS["teacher"], UIDS["teacher"])
-    done = campus.teacher("release", "/mnt/course", "00", "--exchange")
-    assert done.returncode == 0, done.stderr
+    """A course released to the exchange and fetched by the students: the same for every test."""
+    campus = open_campus(tmp_path_factory.mktemp("campus"))
     for name in ("ada", "bob"):
         campus.nbgrader(name, "fetch_assignment", LAB)
-    return top
+    return campus.top
 
 
 @pytest.fixture
@@ -194,3 +117,31 @@ def test_an_exchange_that_is_not_there_is_said(campus) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith(f"grading: nbgrader could not collect {LAB}: ")
     assert "Course not found: /mnt/exchange/small/inbound" in done.stderr
+
+
+def fetched_pages(campus: Campus, name: str) -> list[Path]:
+    campus.nbgrader(name, "fetch_feedback", LAB)
+    return sorted((campus.home(name) / LAB / "feedback").rglob("*.html"))
+
+
+def test_feedback_comes_back_through_the_exchange_to_those_who_handed_in_there(campus) -> None:
+    """Also where a classmate's submission came another way, or without the secret that the exchange knows a page by."""
+    campus.hand_in("ada", SOLUTION)
+    campus.hand_in("bob", WRONG)
+    (inbound,) = (campus.top / "exchange/small/inbound").glob("bob+*")
+    (inbound / SECRET).write_text("../../mine")
+    by_hand = campus.course.submitted(LAB, "carol")
+    by_hand.parent.mkdir(parents=True)
+    shutil.copy(campus.course.root / "release" / LAB / f"{LAB}.ipynb", by_hand)
+    campus.give_course_to_teacher()
+    done = campus.teacher("collect", "/mnt/course", "00", "--exchange")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert grade(campus.course, LAB, ["ada", "bob", "carol"], workers=1) == []
+    campus.give_course_to_teacher()
+    done = campus.teacher("feedback", "/mnt/course", "00", "--exchange")
+    assert done.returncode == 0, done.stderr
+    assert "1 of them are in the exchange" in done.stdout, done.stdout
+    assert "not handed in through it, so hand it back another way: bob, carol" in done.stdout
+    (page,) = fetched_pages(campus, "ada")
+    assert page.read_bytes() == campus.course.feedback(LAB, "ada").read_bytes()
+    assert fetched_pages(campus, "bob") == []
