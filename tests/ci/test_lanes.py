@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import subprocess
 import sys
@@ -33,11 +34,20 @@ Unit = lanes.Unit
 
 
 class Machine:
-    """Runs nothing: each command takes the seconds, and ends with the code, that it is said to."""
+    """Runs nothing: each command takes the seconds, and ends with the code, that it is said to.
 
-    def __init__(self, minutes: float, takes: dict[str, float] | None = None, fails: tuple[str, ...] = ()) -> None:
+    fails_once: what passes when it is tried again.
+    """
+
+    def __init__(
+        self,
+        minutes: float,
+        takes: dict[str, float] | None = None,
+        fails: tuple[str, ...] = (),
+        fails_once: tuple[str, ...] = (),
+    ) -> None:
         self.left = 60 * minutes
-        self.takes, self.fails = takes or {}, fails
+        self.takes, self.fails, self.fails_once = takes or {}, fails, fails_once
         self.commands: list[str] = []
 
     def left_s(self) -> float:
@@ -48,7 +58,8 @@ class Machine:
         self.commands.append(text)
         seconds = next((takes for name, takes in self.takes.items() if name in text), 60.0)
         self.left -= min(seconds, within_s)
-        return (None if seconds > within_s else int(any(name in text for name in self.fails))), min(seconds, within_s)
+        failing = self.fails if lanes.AGAIN in text else self.fails + self.fails_once
+        return (None if seconds > within_s else int(any(name in text for name in failing))), min(seconds, within_s)
 
 
 def report_of(machine: Machine, *units: Unit):
@@ -84,6 +95,47 @@ def test_a_failing_part_is_a_failure_and_the_others_run_all_the_same() -> None:
     assert report.failed and not report.left_out
     assert [outcome for _, _, outcome in report.ran] == ["passed", "failed", "passed", "passed"]
     assert "nothing was left out" in report.in_words()
+    again = f"make test-all PART=browser {lanes.AGAIN}"
+    assert [command for command in machine.commands if lanes.AGAIN in command] == [again]
+
+
+def test_what_passes_when_it_is_tried_again_is_no_failure_and_is_said() -> None:
+    machine = Machine(75, fails_once=("kills",))
+    report = report_of(machine, BROWSER, KILLS)
+    assert not report.failed
+    assert report.in_words().splitlines()[:3] == [
+        ".ci/run: passed     1.0 min  make test",
+        ".ci/run: passed     1.0 min  browser",
+        ".ci/run: unsteady   2.0 min  kills",
+    ]
+
+
+def test_a_failure_that_there_is_no_time_to_try_again_is_one() -> None:
+    report = report_of(Machine(1.5, fails_once=("make test",)))
+    assert report.failed
+    assert report.ran == [("make test", 90.0, "failed")]
+
+
+def test_the_second_try_runs_what_failed_and_is_a_failure_where_nothing_did(tmp_path) -> None:
+    """With the real pytest: a test that fails once, one that always does, and a run that failed for another reason."""
+    (tmp_path / "test_it.py").write_text(
+        "from pathlib import Path\n\n"
+        "def test_steady():\n    with Path('steady').open('a') as file:\n        file.write('x')\n\n"
+        "def test_once():\n    seen = Path('seen').exists()\n    Path('seen').touch()\n    assert seen\n\n"
+        "def test_always():\n    assert Path('mended').exists()\n"
+    )
+
+    def code(*more: str) -> int:
+        environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        command = [sys.executable, "-m", "pytest", "-q", *more]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True).returncode
+
+    again = lanes.AGAIN.partition("=")[2].split()
+    assert code() == code(*again) == 1
+    (tmp_path / "mended").touch()
+    assert code(*again) == 0
+    assert (tmp_path / "steady").read_text() == "x"
+    assert code(*again) == 5
 
 
 @pytest.mark.parametrize(
