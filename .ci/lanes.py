@@ -75,7 +75,14 @@ ROOMS = {
     ),
     "attacks": ("grading/isolation", "grading/rebuild", "grading/supervisor", "grading/verify", "grading/worker"),
     "browser": ("grading/build", "labkit/figures", "tests/browser"),
-    "classroom": ("grading/feedback", "grading/intake", "grading/pages", "grading/report", "grading/similar"),
+    "classroom": (
+        "grading/board",
+        "grading/feedback",
+        "grading/intake",
+        "grading/pages",
+        "grading/report",
+        "grading/similar",
+    ),
     "cluster": ("grading/executors", "grading/log", "grading/pipeline"),
     "determinism": (
         "grading/executors",

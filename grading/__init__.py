@@ -21,6 +21,8 @@ and no others (tests/test_architecture.py reads this drawing).
                     < build files worker
     course          a course's folder: where everything lies, the secret key, the lock
                     < errors rebuild
+    pseudonym       what a student is called on pages that all students read
+                    < course
     log             the hash-chained log: what was received, who was graded with what, when and why
                     < course errors
     nbgrader_api    nbgrader's own Python API on a course
@@ -39,7 +41,7 @@ and no others (tests/test_architecture.py reads this drawing).
     pages           what pages have in common: a template engine that makes texts harmless, the colours
                     < terminal
     feedback        a graded notebook -> the page that its student gets back
-                    < course pages results supervisor
+                    < course pages pseudonym results supervisor
     executors       where jobs run: processes of this machine, or a cluster
                     < errors isolation remains supervisor worker
     gradebook       results -> nbgrader's gradebook, graded notebooks, feedback; the basis of each grade
@@ -53,6 +55,9 @@ and no others (tests/test_architecture.py reads this drawing).
     report          the gradebook and the results -> a record of the class: page, CSV, exports
                     < course errors files gradebook intake isolation nbgrader_api pages rebuild results submissions
                     < supervisor terminal
+    board           the capstone's leaderboard: places, a page and a table for each machine, scores worked out again
+                    < course errors files intake isolation log pages pipeline report results submissions supervisor
+                    < worker
     explain         a second look at one student's work, case by case
                     < course errors files hidden intake isolation log submissions supervisor terminal worker
     demo            a sample class that checks its own grades

@@ -45,6 +45,7 @@ COMMANDS = (
     Command("feedback", "make the feedback pages of a lab", "grading.commands.feedback"),
     Command("export", "write the grades to a file", "grading.commands.export"),
     Command("report", "write one page about the class", "grading.commands.report"),
+    Command("leaderboard", "write the capstone's boards, under made-up names", "grading.commands.leaderboard"),
     Command("similar", "show which answers of a class are alike, for a person to look at", "grading.commands.similar"),
     Command("audit", "verify the log, and explain grades from it", "grading.commands.audit"),
     Command(

@@ -6,13 +6,15 @@ and nbgrader finds every result ready. Nothing is run here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import datetime
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grading.aside import do_aside
 from grading.course import Course
 from grading.files import Unreadable, read_plain_file
 from grading.intake.names import wrong_with_student
+from grading.intake.store import archived_path
 from grading.intake.timestamp import read_time
 from grading.rebuild import Merged, Submission, Template, read_submission, steps_of
 from grading.rebuild.merge import merge, program_of
@@ -29,6 +31,8 @@ MAX_OTHERS = 5
 class Prepared:
     """One submission, ready to be run: its lab's template, the rebuilt cells, the job, and where its result belongs.
 
+    handed_in: the time that is noted beside it, in UTC; None where none is.
+
     Prepared(
         Template("02_float_formats", cells=(TemplateCell("02-decode", "answer", …), …), notebook=…),
         Merged(cells=(MergedCell("02-decode", "code", "def decode(…): …", "answer", …), …), notes=()),
@@ -41,6 +45,7 @@ class Prepared:
     merged: Merged
     job: Job
     result_path: Path
+    handed_in: datetime.datetime | None = None
 
 
 def attempt_of(course: Course, lab: str, student: str) -> str:
@@ -61,9 +66,25 @@ def prepare(course: Course, lab: str, notebook: str, student: str) -> Prepared:
         raise Unreadable(f"{wrong}: rename the folder")
     if notebook != lab:
         raise Unreadable(f"{notebook}.ipynb is not the notebook of lab {lab}")
-    path, template, course_key = course.submitted(lab, student), course.template(lab), course.key()
+    path = course.submitted(lab, student)
     # nbgrader takes the time from there too, and fails on one that is no time.
-    read_time(path.parent)
+    handed_in = read_time(path.parent)
+    return replace(_prepared(course, lab, student, path), handed_in=handed_in)
+
+
+def prepare_archived(course: Course, lab: str, student: str, digest: str) -> Prepared:
+    """As `prepare`, of what this student handed in under this SHA-256, maybe long ago.
+
+    Raises Unreadable also where the archive no longer holds it.
+    """
+    prepared = _prepared(course, lab, student, archived_path(course, lab, digest))
+    if prepared.job.attempt != digest:
+        raise Unreadable(f"{digest[:12]}.ipynb in the archive is not what was handed in: restore it from a backup")
+    return prepared
+
+
+def _prepared(course: Course, lab: str, student: str, path: Path) -> Prepared:
+    template, course_key = course.template(lab), course.key()
     # PyTorch is loaded here, once, and not in every child.
     _ = [exercises.find(cell.exercise) for cell in template.exercises if cell.exercise]
     digest, merged, steps, program = do_aside(path.name, _taken_apart, path, template)

@@ -76,6 +76,8 @@ class Content:
     late: float
     tasks: tuple[Task, ...]
     parts: tuple[CoursePart | OwnPart, ...]
+    on_the_board: str = ""
+    """What the student is called on the leaderboard, where an entry of theirs may stand there."""
 
     @property
     def open_tasks(self) -> tuple[Task, ...]:

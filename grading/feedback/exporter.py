@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from grading.course import Course
 from grading.feedback.content import Content, OwnPart
 from grading.feedback.reading import content_of
 from grading.pages import template_of
+from grading.pseudonym import pseudonym_of
 from grading.results import METADATA, read_result
 from grading.supervisor.result import SubmissionResult
 
@@ -34,7 +36,11 @@ class FeedbackExporter(Exporter):
         nb, resources = super().from_notebook_node(nb, resources, **kwargs)
         names = resources["nbgrader"]
         course = Course.at(CourseDirectory(config=self.config).root)
-        return as_page(content_of(nb, names, _result(course, names, nb))), resources
+        result = _result(course, names, nb)
+        content = content_of(nb, names, result)
+        if result and any(found.deciding.record for found in result.exercises.values()):
+            content = replace(content, on_the_board=pseudonym_of(course, names["student"]))
+        return as_page(content), resources
 
 
 def as_page(content: Content) -> str:

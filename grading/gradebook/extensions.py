@@ -117,11 +117,14 @@ def _extension(course: Course, row: dict[str | None, str], line: int) -> Extensi
         lab = course.lab(name)
     except UserError as error:
         raise ValueError(f"{error.problem} ({error.remedy})") from error
-    return Extension(student, lab, _parse(until), reason, line)
+    return Extension(student, lab, parse_moment(until), reason, line)
 
 
-def _parse(text: str) -> datetime.datetime:
-    """The last moment that is in time. Raises ValueError: what is guessed at elsewhere would be a grade here."""
+def parse_moment(text: str) -> datetime.datetime:
+    """The last moment that is in time, in UTC without a zone.
+
+    Raises ValueError: what is guessed at elsewhere would be a grade here.
+    """
     wrong = ValueError(f'"{text}" is no date: {AS_IT_SHOULD_BE}')
     found = _UNTIL.fullmatch(text)
     if found is None:

@@ -10,7 +10,7 @@
      "previous": "88d1…", "digest": "1c9a…"}
 
 submission, result, job and grader are SHA-256; a point of null waits for a person. Where a student had an extension,
-"extended" is their own due date.
+"extended" is their own due date; "handed_in" is when the work came, where a time was noted beside it.
 """
 
 from __future__ import annotations

@@ -50,6 +50,7 @@ def facts_of(
         "extra": dict(scores.extra),
         "penalty": penalty,
         **({"extended": extended} if extended else {}),
+        **({"handed_in": prepared.handed_in.isoformat()} if prepared.handed_in else {}),
         "notes": list(result.notes),
     }
 

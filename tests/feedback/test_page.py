@@ -9,8 +9,10 @@ from html import unescape
 
 import pytest
 
+from grading.feedback.exporter import as_page
+from grading.feedback.reading import content_of
 from labkit.check.verdict import Verdict
-from tests.feedback.page import EXERCISE, FAILED, HIDDEN, PASSED, Read, graded_notebook, page_of, result_of
+from tests.feedback.page import EXERCISE, FAILED, HIDDEN, NAMES, PASSED, Read, graded_notebook, page_of, result_of
 
 EVIL = (
     "</code></pre></div><script>alert(1)</script><img src=x onerror=alert(2)><svg onload=alert(3)>"
@@ -170,3 +172,10 @@ def test_the_page_needs_no_other_file_and_lets_the_browser_load_none() -> None:
 
 def test_the_same_notebook_gives_the_same_page() -> None:
     assert page_of(graded_notebook(), result_of()) == page_of(graded_notebook(), result_of())
+
+
+def test_who_may_stand_on_the_leaderboard_reads_their_name_there() -> None:
+    content = content_of(graded_notebook(), {**NAMES, "late_penalty": 0.0}, result_of())
+    page = Read(as_page(replace(content, on_the_board="amber-heron-7f3kq")))
+    assert "On the leaderboard you are called amber-heron-7f3kq." in page.text
+    assert "leaderboard" not in Read(as_page(content)).text

@@ -19,7 +19,7 @@ from tests.grading.fake_labs import tree_with_fake_labs
 
 
 def shared_sandbox(tier: Tier, preload: Sequence[str] = FULL) -> Sandbox:
-    """The one of this tier that has these modules loaded and knows labs 95 to 99. Nobody but this module closes it."""
+    """The one of this tier that has these modules loaded and knows labs 94 to 99. Nobody but this module closes it."""
     kept, key = _kept(), (tier, tuple(preload))
     if key in kept and not _answers(kept[key]):
         kept.pop(key).close()

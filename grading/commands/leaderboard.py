@@ -1,0 +1,133 @@
+"""`leaderboard DIR`: the capstone's boards, one page and one CSV file for each machine, under made-up names.
+
+With --verify every score is worked out again from the submitted script, and what does not come out loses its place.
+With --who it says what students are called there, and writes nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from grading.board.entries import EXERCISE, Candidate, find_candidates
+from grading.board.gpu_times import read_gpu_times
+from grading.board.lock import lock_in_words
+from grading.board.page import as_page
+from grading.board.places import Board, board_named, boards_of, same_scripts
+from grading.board.table import as_csv
+from grading.board.verify import Verified, summary, verify
+from grading.course import Course
+from grading.errors import UserError
+from grading.files import write_output
+from grading.gradebook.extensions import parse_moment
+from grading.isolation import CHOICES, select_tier
+from grading.pseudonym import pseudonym_of
+from grading.report.points import read_points
+from grading.supervisor.packages import versions
+from grading.terminal import say, table
+
+NOT_VERIFIED = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--machine", help="only this machine's board: basement, v100, quad")
+    parser.add_argument("--until", help='the freeze: "2026-03-09", or "2026-03-09 18:00 Europe/Berlin"')
+    parser.add_argument("--out", type=Path, help="the folder to write to (default: the course's)")
+    parser.add_argument("--verify", action="store_true", help="work every score out again from the script, isolated")
+    parser.add_argument("--isolation", choices=CHOICES, default="auto", help="for --verify; default: auto")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="for --verify: scripts at a time")
+    parser.add_argument("--who", nargs="*", metavar="STUDENT", help="say what these students are called, or all")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    course = Course.at(args.folder)
+    if args.who is not None:
+        say(*_names(course, args.who))
+        return 0
+    if args.workers < 1:
+        raise UserError("no script can be played without a worker", "give --workers 1 or more")
+    until = _freeze(args.until)
+    candidates = find_candidates(course, until)
+    boards = _boards(course, candidates.found, args.machine)
+    verified: list[Verified] = []
+    if args.verify:
+        placed = [place.candidate for board in boards for place in board.places]
+        verified = verify(course, placed, select_tier(args.isolation), args.workers)
+        # Whose score does not come out has no place on this machine: a next best entry was not played again.
+        doubted = {_whose(row.candidate) for row in verified if row.problems}
+        boards = _boards(course, [each for each in candidates.found if _whose(each) not in doubted], args.machine)
+    sentences = summary(verified, versions(), lock_in_words(versions())) if args.verify else []
+    written = _write(course, boards, until, args.out or course.root, tuple(sentences))
+    remarks = [*candidates.remarks, *same_scripts(boards), *written]
+    say(*_standings(boards), *_problems(course, verified), *sentences, *remarks)
+    return NOT_VERIFIED if any(row.problems for row in verified) else 0
+
+
+def _names(course: Course, students: Sequence[str]) -> list[str]:
+    """Whom each name stands for: for the instructor's eyes, or for the one student who asks."""
+    asked = students or course.students(course.lab(EXERCISE[:2]))
+    if not asked:
+        raise UserError("nobody has handed in the capstone yet", "name students: --who ada")
+    return table(
+        ("student", "name on the leaderboard"), [(student, pseudonym_of(course, student)) for student in asked]
+    )
+
+
+def _freeze(text: str | None) -> datetime.datetime | None:
+    if text is None:
+        return None
+    try:
+        return parse_moment(text.strip()).replace(tzinfo=datetime.UTC)
+    except ValueError as error:
+        raise UserError(f"--until: {error}", "a date alone means its last second, UTC") from error
+
+
+def _boards(course: Course, found: Sequence[Candidate], machine: str | None) -> list[Board]:
+    names = {student: pseudonym_of(course, student) for student in {each.student for each in found}}
+    boards = boards_of(found, names)
+    return [board_named(boards, machine)] if machine is not None else boards
+
+
+def _whose(candidate: Candidate) -> tuple[str, str]:
+    return candidate.student, candidate.entry.machine
+
+
+def _write(
+    course: Course, boards: list[Board], until: datetime.datetime | None, folder: Path, verified: tuple[str, ...]
+) -> list[str]:
+    """Write both files of each board; what there is to say about them."""
+    digests = {place.entry.digest for board in boards for place in board.places}
+    gpu = read_gpu_times(course, digests)
+    lines = list(gpu.problems)
+    for board in boards:
+        path = folder / f"leaderboard-{board.machine}.html"
+        title = read_points(course).course_id
+        write_output(path, as_page(board, title, until, gpu.times, verified))
+        write_output(path.with_suffix(".csv"), as_csv(board, gpu.times))
+        lines.append(f"wrote {path} and {path.with_suffix('.csv').name}")
+    return lines
+
+
+def _standings(boards: list[Board]) -> list[str]:
+    """The places with the students' own names: for the terminal of the instructor alone."""
+    rows = [
+        (board.machine, place.in_words, place.candidate.student, place.name, place.entry.virtual_hours)
+        for board in boards
+        for place in board.places
+    ]
+    empty = [f"{board.machine}: no entry yet" for board in boards if not board.places]
+    return [*(table(("machine", "place", "student", "name", "virtual hours"), rows) if rows else ()), *empty]
+
+
+def _problems(course: Course, verified: list[Verified]) -> list[str]:
+    return [
+        f"{row.candidate.student} ({pseudonym_of(course, row.candidate.student)}), {row.candidate.entry.machine}, "
+        f"entry {row.candidate.entry.digest}: {problem}"
+        for row in verified
+        for problem in row.problems
+    ]

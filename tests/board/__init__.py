@@ -1,0 +1,1 @@
+"""Tests of the capstone's leaderboard."""
