@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -28,6 +29,7 @@ from labkit.ranks import Comm, run_ranks
 
 N_LOOKED_AT = 5
 """Steps of a run whose operations are listed."""
+_HALF = re.compile(r"\b(float16|half)\b")
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ def _trained(script: Script, seed: int, look_at: int, comm: Comm | None) -> Trai
     chosen = set(random.Random(seed).sample(later, min(look_at, len(later))))
     sequences, looked_at = [], {}
     torch.manual_seed(seed + run.rank)
-    with fast_half():
+    with fast_half() if _HALF.search(script.text) else contextlib.nullcontext():
         state = setup(run)
         if run._model is None:
             raise RuleBroken("the script never asked for run.model(): there is nothing that it trains")
