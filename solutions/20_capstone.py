@@ -8,13 +8,147 @@ import hashlib
 from collections.abc import Callable
 from itertools import combinations
 
+import torch
+
 import labkit.figures
 from labkit import Predictions, check, progress, written
+from labkit.capstone import MACHINES, ghosts, kit, standing
 from labkit.material.lab20_knobs import KNOBS, bill_with
 from labkit.material.lab20_logs import example_logs
+from labkit.material.lab20_try import my_try
 
 guesses = Predictions("20")
 labkit.leave_out_blanks()  # a cell that needs an answer you have not written yet says so
+
+# %% [markdown]
+# ## One script, two runs
+#
+# A model of 1.1 billion parameters is to be trained in a basement: one card of 8 GB in an older motherboard. Written
+# as everybody writes it first (float32, attention as three products, AdamW, eight sequences of 2,048 tokens at once),
+# one step needs 60 GB. You cannot try that out, and neither can we. So the same script is run twice:
+#
+# - **Billed** at 1.1 billion parameters (4 very wide layers), on tensors that hold no data. Every operation is counted:
+#   its FLOPs, the bytes it reads and writes, and what is alive beside it. An operation takes as long as the slower of
+#   two things, its products at the card's published rate or its bytes at the memory's, and the operations of a step
+#   follow one another. Memory is a hard wall.
+# - **Trained** at a tiny size (the same 4 layers, 32 wide), for as many steps as you declare. On sentences of the same
+#   made-up language that it never saw, its loss has to be at most 1.6 nats per token, for each of three seeds that you
+#   do not know. A model that has learned nothing has ln 64 = 4.16, and none can be below 0.86.
+#
+# Your score is **virtual hours to finish**: the declared steps multiplied by the billed time of one step, and once
+# what `setup` takes. All of these are counts, so anybody can work the score out again from your script.
+#
+# Nothing in the script may depend on the size of the model, on values, or on the step's number, apart from plain numbers
+# such as the learning rate: every step has to dispatch the same operations, at every size. The engine compares them.
+
+# %%
+for machine in MACHINES.values():
+    rates = ", ".join(f"{dtype} {rate / 1e12:g}" for dtype, rate in machine.flops_per_s.items())
+    print(f"{machine.name:9} {machine.title}")
+    print(
+        f"{'':9} {machine.memory_bytes / 2**30:g} GiB a card at {machine.bytes_per_s / 1e9:g} GB/s; TFLOP/s: {rates}"
+    )
+
+# %% [markdown]
+# The ghosts below are entries of ours. **Naive** is the script that everybody writes first, **bronze** fits, **silver**
+# uses what the labs have taught and is worth full marks, and **gold** is the best that we know. Bronze is worth half
+# the points; in between, the logarithm of the hours counts.
+
+# %%
+for level, ghost in ghosts()["basement"].items():
+    gib = ghost.total_peak_bytes / 2**30
+    fits = "" if ghost.fits else "  (does not fit)"
+    print(
+        f"{level:7} {ghost.declared_steps:4} steps × {ghost.step_ms / 1e3:5.2f} s = {ghost.virtual_hours:.3f} virtual hours, ",
+        end="",
+    )
+    print(f"peak {gib:5.2f} GiB, most of it {ghost.largest}{fits}")
+
+# %% [markdown]
+# [[exercise 20-budget]]
+#
+# Write `setup(run)` and `step(run, state, number)`. What `setup` returns is handed to every `step`; `number` counts
+# from 0. `STEPS` (at most 400) is what you declare, `CHANGED` one line for the leaderboard, and `MACHINE` chooses the
+# board: `"basement"`, `"v100"` or `"quad"`. Your script is this cell's text. It finds `torch`, `nn`, `F` and `math`
+# (the parts that a training needs), `run` and `kit`, and can import nothing else:
+#
+# | | |
+# |---|---|
+# | `run.model(dtype=torch.float32, attention="eager")` | the model, once; the other attention is `"fused"` |
+# | `run.tokens(n)` | the next `n` sequences: `x` and the tokens `y` that follow, in `step` only, at most 128 a step |
+# | `run.to_host(t)`, `run.to_device(h)` | a copy in the host's memory, and back; the card waits for it |
+# | `run.rank`, `run.world_size`, `run.all_reduce(t)`, `run.reduce_scatter(t)`, `run.all_gather(t)` | several cards |
+# | `model(x)`; or `model.embed(x)`, each of `model.blocks`, `model.norm`, and `model.head` | logits; in steps: `head` is the (vocabulary, width) weight of the logits |
+# | `kit.loss(logits, y)`, `kit.chunked_loss(hidden, model.head, y, n_chunks)` | the mean loss of tokens |
+# | `kit.checkpoint(block, hidden)`, `kit.autocast(dtype)`, `kit.step_in_backward(parameters, update)` | labs 05, 03, 06 |
+# | `kit.AdamW`, `kit.AdamW8bit`, `kit.Adafactor`, `kit.Muon` | lab 06, with `lr` to be set, `step()`, `zero_grad()`; weights of 16 bits are rounded stochastically |
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# First make it fit. The check names the largest part of the peak: change that, and look what the peak consists of now.
+# Only then look at the hours.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# In 16 bits the weights take 2.1 GiB and the gradients as much. What does the optimizer add, and what do 2,048 tokens
+# add in each block? Whatever stays free is worth time: recomputing costs a quarter of a step. Then halve the sequences
+# of a step, and look how many more steps you have to declare.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# bfloat16 weights, fused attention, `kit.Adafactor` with a learning rate of 2e-2 that warms up for 10 steps and falls to
+# 0 in the second half, `kit.chunked_loss` in 8 chunks, and 2 micro-batches of 2 sequences, each with half the loss. Then
+# nothing has to be recomputed.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "20-budget", "locked": false, "schema_version": 3, "solution": true, "task": false}
+MACHINE = "basement"
+STEPS = 200
+CHANGED = "nothing is recomputed, half as many sequences, warm-up and decay"
+
+
+def setup(run):
+    """The model, the optimizer, and whatever else `step` needs."""
+    ### BEGIN SOLUTION
+    model = run.model(dtype=torch.bfloat16, attention="fused")
+    return model, kit.Adafactor(model.parameters(), lr=2e-2, beta=0.98)
+    ### END SOLUTION
+
+
+def step(run, state, number):
+    """One step of the optimizer, the same work every time."""
+    ### BEGIN SOLUTION
+    model, optimizer = state
+    optimizer.lr = 2e-2 * min(1, (number + 1) / 10) * min(1, 2 * (1 - number / STEPS))
+    for _ in range(2):
+        x, y = run.tokens(2)
+        hidden = model.embed(x)
+        for block in model.blocks:
+            hidden = block(hidden)
+        loss = kit.chunked_loss(model.norm(hidden), model.head, y, 8)
+        (loss / 2).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "20-budget-check", "locked": true, "points": 6, "schema_version": 3, "solution": false, "task": false}
+check("20-budget", STEPS)
+
+# %% [markdown]
+# Where does it stand, and what is the peak now?
+
+# %% tags=["figure"]
+mine = my_try("STEPS")
+print(standing(mine))
+for category, n_bytes in mine.peak_bytes.items():
+    print(f"  {category:12} {n_bytes / 2**30:5.2f} GiB")
 
 # %% [markdown]
 # ## Knobs do not add up

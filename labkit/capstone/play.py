@@ -162,7 +162,7 @@ def _check_steps(trained: Trained, small: Bill, machine: Machine) -> None:
     for number, operations in trained.looked_at.items():
         if operations != small.operations:
             text = _first_difference(
-                _told(small.operations), _told(operations), "the bill", f"step {number} of training"
+                _told(small.operations), _told(operations), "the bill", f"in step {number} of training"
             )
             raise Stopped("data", text)
 

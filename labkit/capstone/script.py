@@ -124,6 +124,8 @@ def _refused_attribute(node: ast.Attribute, defined: frozenset[str]) -> str | No
         return None
     if node.attr in ATTRIBUTES or node.attr in of_namespaces(KIT) or node.attr in defined:
         return None
+    if node.attr.startswith("_"):
+        return f"a script uses no name that begins with an underscore, as `.{node.attr}` does"
     return f"`.{node.attr}` is not among what a script may use"
 
 

@@ -24,7 +24,8 @@ ALL = list(exercises.everything())
 TAKE_THEIR_TIME = tuple(
     name
     for name in ALL
-    if name in ("04-find-batch", "15-launch") or {"compiled", "compile", "kept"} & set(exercises.find(name).meters)
+    if name in ("04-find-batch", "15-launch", "20-budget")
+    or {"compiled", "compile", "kept"} & set(exercises.find(name).meters)
 )
 """Exercises whose check compiles kernels or graphs, starts processes from nothing or trains until memory runs out,
 which takes seconds each time.
@@ -35,6 +36,8 @@ TAKE_A_SECOND = (
     *("17-compose-bugs", "18-pipeline-step", "19-plan", "19-ring-attention"),
 )
 """Those, and exercises that play many steps, most on some ranks: of these `make check` tries the blank cell."""
+TRAIN = ("20-budget",)
+"""Exercises whose solution is trained for some hundred steps, half a minute of work: in the part `answers` alone."""
 USE_UP_THEIR_TIME = ("the_lectures_loop", "the_lectures_loop_on_a_sorted_list", "sorts_again_each_turn")
 """Wrong answers that are stopped by the CPU limit, which takes seconds."""
 N_WANTED = {"wrong": 2, "right": 1}
@@ -51,13 +54,20 @@ CASES: dict[str, Callable[[str], CaseSet]] = {
 }
 
 
-def each_exercise(*of_all: pytest.MarkDecorator, of_slow: pytest.MarkDecorator | None = None, slow: Sequence[str] = ()):
+def each_exercise(
+    *of_all: pytest.MarkDecorator,
+    of_slow: pytest.MarkDecorator | None = None,
+    slow: Sequence[str] = (),
+    trained: Sequence[str] = (),
+):
     """Parametrize over the exercises, each with the mark of its lab; `of_slow` is for those that take their time.
 
-    slow: those whose tests are marked so.
+    slow: those whose tests are marked so. trained: those whose tests run in the part `answers` alone.
     """
 
     def marks(name: str) -> list[pytest.MarkDecorator]:
+        if name in trained:
+            return [pytest.mark.lab(name[:2]), pytest.mark.full("answers"), pytest.mark.timeout(TIMEOUT_S)]
         more = [of_slow] if of_slow and name in TAKE_THEIR_TIME else [pytest.mark.slow] if name in slow else []
         return [pytest.mark.lab(name[:2]), *of_all, *more]
 
@@ -69,7 +79,7 @@ on_each_set = pytest.mark.parametrize("cases", ["public", pytest.param("hidden",
 """`make check` tries public cases, `make test` the hidden ones as well."""
 
 
-@each_exercise(slow=TAKE_A_SECOND)
+@each_exercise(slow=TAKE_A_SECOND, trained=TRAIN)
 @on_each_set
 def test_the_solution_gets_full_marks(exercise_id: str, cases: str) -> None:
     expect_full_marks(CASES[cases](exercise_id), [Example(exercise_id, "solution", solution_of(exercise_id))])

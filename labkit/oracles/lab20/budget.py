@@ -1,0 +1,173 @@
+"""Lab 20: whether a script kept to the rules, fits its machine and learned; what its hours are worth; what to try next.
+
+The losses are worked out here, from the weights that came back, on sentences that were never where the script ran.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from labkit.capstone.entry import Entry
+from labkit.capstone.ghosts import ghosts
+from labkit.capstone.play import entry_of
+from labkit.capstone.score import TARGET_LOSS, share_of
+from labkit.exercises.lab20.budget import Try
+from labkit.oracles.hints import Condition, once
+from labkit.spec import CaseRun, Hint, Oracle
+
+
+@once
+def entry(run: CaseRun[Try]) -> Entry | None:
+    """What the try came to, by the seeds that were sent."""
+    return entry_of({**run.got, "seeds": run.tree["seeds"]})
+
+
+def keeps_to_the_rules(run: CaseRun[Try]) -> str | None:
+    """What ended the try, in the engine's words."""
+    return run.got["problem"] or None
+
+
+def reaches_the_target(run: CaseRun[Try]) -> str | None:
+    """Every seed's loss, on sentences that training never saw."""
+    for seed, loss in entry(run).losses.items():
+        if not loss <= TARGET_LOSS:
+            return f"language {seed}: the loss is {loss:.3f} nats per token after training, the target {TARGET_LOSS}"
+    return None if entry(run).counts else "the weights that came back are not those of every language"
+
+
+def worth(runs: Sequence[CaseRun[Try]]) -> float:
+    """By the virtual hours, which hang on no seed, between the ghosts of the script's machine."""
+    found = entry(runs[0])
+    levels = ghosts()[found.machine]
+    return share_of(found, levels["bronze"], levels["silver"])
+
+
+def ended(kind: str, *words: str) -> Condition:
+    """A hint's condition: the try ended in this way, and the problem speaks of all of these."""
+    return lambda run: run.got["kind"] == kind and all(word in run.got["problem"] for word in words)
+
+
+def most_is(category: str) -> Condition:
+    """It does not fit, and this is the largest part of the peak."""
+    return lambda run: run.got["kind"] == "memory" and entry(run).largest == category
+
+
+def fits_and(holds: Callable[[Entry], bool]) -> Condition:
+    """It keeps to the rules, and this is so of the entry."""
+    return lambda run: not run.got["kind"] and holds(entry(run))
+
+
+def slower_than(level: str, category: str) -> Condition:
+    """It counts, this ghost is still ahead of it and no slower one is, and this is the largest part of its peak."""
+
+    def behind(found: Entry) -> bool:
+        hours = {name: ghost.virtual_hours for name, ghost in ghosts()[found.machine].items() if ghost.counts}
+        slower = [other for name, other in hours.items() if other > hours[level]]
+        ahead = found.virtual_hours > hours[level] and all(found.virtual_hours <= other for other in slower)
+        return found.counts and ahead and found.largest == category
+
+    return fits_and(behind)
+
+
+_CURES = {
+    "activations": "Recompute the blocks (`kit.checkpoint`), take fewer sequences at a time and accumulate, fuse the "
+    "attention, and never hold all logits at once (`kit.chunked_loss`).",
+    "optimizer": "Two moments in float32 are 8 bytes for each parameter: `kit.AdamW8bit` keeps 2, `kit.Adafactor` "
+    "almost none.",
+    "gradients": "Keep the weights, and so the gradients, in 16 bits, or update each weight as soon as its gradient "
+    "is there (`kit.step_in_backward`).",
+    "parameters": "Ask for the model in 16 bits: `run.model(dtype=...)`. The optimizers of `kit` round such weights "
+    "stochastically.",
+    "temporaries": "The largest tensors live for a moment: the logits and their gradient, scores of eager attention, "
+    "or what an optimizer computes with in float32.",
+}
+_GAINS = {
+    "activations": "The peak is made of activations. Where there is room for them, recompute less: that is up to a "
+    "quarter of the time",
+    "optimizer": "The peak is made of the optimizer's states. Smaller ones leave room to recompute less, which is up "
+    "to a quarter of the time",
+    "gradients": "The peak is made of gradients. `kit.step_in_backward` frees each at once, and leaves room to "
+    "recompute less",
+    "parameters": "The peak is made of weights, so memory is no longer what holds you up: look for what is computed "
+    "twice, and for products in float32",
+    "temporaries": "The peak is made of temporary tensors. Split the work that makes them, and use the room to "
+    "recompute less",
+}
+_LEARN_FASTER = (
+    ". Otherwise let each sequence teach more: a higher learning rate that falls to 0 at the end, fewer sequences a "
+    "step, another optimizer, fewer steps."
+)
+
+DIAGNOSE = (
+    Hint(
+        ended("refused", "import"),
+        "The script is graded as text in a language of its own. `torch`, `nn`, `F`, `math`, `kit` and `run` are there; "
+        "nothing else can be imported.",
+    ),
+    Hint(
+        ended("refused", "underscore"),
+        "Nothing that begins with an underscore is the script's: tokens, weights and sizes come from `run`'s methods, "
+        "and the evaluation's sentences come from nowhere.",
+    ),
+    Hint(
+        ended("refused", "cannot be set"),
+        "A script patches nothing: what is counted, and how the model is evaluated, is not its to decide.",
+    ),
+    Hint(
+        ended("refused", "among what a script may use"),
+        "A script keeps what it needs in tensors, where it is counted. Ways out of them, such as NumPy or files, are "
+        "closed.",
+    ),
+    Hint(
+        ended("rule", "outside of `step`"),
+        "`setup` prepares: whatever learns from tokens belongs into `step`, which is billed as often as you declare.",
+    ),
+    Hint(
+        ended("tokens"),
+        "Every declared step has to do the same work, on as many sequences as the bill has. If the model has learned "
+        "enough before the last step, declare fewer steps.",
+    ),
+    Hint(
+        ended("size"),
+        "What a step does may not depend on the size of the model: the tiny run has to prove the script that is "
+        "billed. Remove whatever looks at a shape to decide what to do.",
+    ),
+    Hint(
+        ended("data"),
+        "What a step does may not depend on the values in tensors or on the step's number. On the bill, tensors hold "
+        "no values, and only one step is counted.",
+    ),
+    Hint(
+        ended("dtype"),
+        "This card has no arithmetic for that format. A card without bfloat16 has float16: scale the loss, so that "
+        "small gradients do not become 0, and scale it back before the update.",
+    ),
+    *(
+        Hint(most_is(category), f"The largest part of the peak is {category}. {cure}")
+        for category, cure in _CURES.items()
+    ),
+    Hint(
+        fits_and(lambda found: any(math.isnan(loss) for loss in found.losses.values())),
+        "The loss is NaN: something overflowed. The learning rate is too high or, in float16, the loss's scale.",
+    ),
+    Hint(
+        fits_and(lambda found: not found.reached),
+        "It fits, but does not learn enough in the steps that you declare. Try the learning rate first (factors of 2), "
+        "then a warm-up and a decay to 0, then more steps.",
+    ),
+    *(
+        Hint(slower_than(level, category), f"The {level} ghost is the next ahead of you. {gain}{_LEARN_FASTER}")
+        for level in ("silver", "bronze")
+        for category, gain in _GAINS.items()
+    ),
+)
+
+BUDGET = Oracle(
+    id="20-budget",
+    judge=(keeps_to_the_rules, reaches_the_target),
+    score=worth,
+    diagnose=DIAGNOSE,
+    axis="seeds of other languages, and a size of the model that you have not seen",
+    call=lambda run: f"the script, billed at 1.1 billion parameters and trained on {len(run.tree['seeds'])} seed(s)",
+)
