@@ -61,6 +61,7 @@ UNKNOWN_S = 300
 ROOMS = {
     "answers": (
         "grading/hidden",
+        "labkit/capstone",
         "labkit/check",
         "labkit/clock",
         "labkit/compare",

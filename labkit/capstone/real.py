@@ -1,27 +1,27 @@
-"""A run on real tensors: what is trained. Of several cards, each is a simulated rank."""
+"""A run on real tensors: what is trained."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
+from labkit.capstone.cards import Card
 from labkit.capstone.language import Language
 from labkit.capstone.model import Decoder, start
 from labkit.capstone.run import OnHost, Run
 from labkit.capstone.size import TINY
-from labkit.ranks import Comm
 
 _AT_ONCE = 256
 """Sentences that are drawn together."""
 
 
 class RealRun(Run):
-    """The tiny size, on the language of `seed`. comm: to the other cards, where there are some."""
+    """The tiny size, on the language of `seed`. card: which of several it runs on, where there are some."""
 
-    def __init__(self, seed: int, comm: Comm | None = None) -> None:
-        super().__init__(*((comm.rank, comm.world_size) if comm else ()))
+    def __init__(self, seed: int, card: Card | None = None) -> None:
+        super().__init__(*((card.rank, card.world_size) if card else ()))
         self._put("_seed", seed)
-        self._put("_comm", comm)
+        self._put("_card", card)
         self._put("_language", Language(seed, TINY.vocab, TINY.seq_len))
         self._put("_drawn", torch.empty(0, TINY.seq_len + 1, dtype=torch.long))
         self._put("_stream", 1 + self.rank)
@@ -47,16 +47,10 @@ class RealRun(Run):
         out.copy_(there.value)
 
     def _all_reduce(self, tensor: Tensor) -> None:
-        self._comm.all_reduce(tensor)
+        tensor.copy_(self._card.sum(tensor))
 
     def _reduce_scatter(self, out: Tensor, tensor: Tensor) -> None:
-        if self._comm is None:
-            out.copy_(tensor)
-        else:
-            self._comm.reduce_scatter_single(out, tensor.contiguous())
+        out.copy_(tensor if self._card is None else self._card.part_of_sum(tensor))
 
     def _all_gather(self, out: Tensor, part: Tensor) -> None:
-        if self._comm is None:
-            out.copy_(part)
-        else:
-            self._comm.all_gather_single(out, part.contiguous())
+        out.copy_(part if self._card is None else self._card.all_parts(part))

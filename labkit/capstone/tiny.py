@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from labkit.capstone.cards import Card, on_cards
 from labkit.capstone.cost import Costs, Step
 from labkit.capstone.half import fast_half
 from labkit.capstone.language import evaluation
@@ -25,11 +26,10 @@ from labkit.capstone.real import RealRun
 from labkit.capstone.run import RuleBroken
 from labkit.capstone.script import Script, load
 from labkit.capstone.size import TINY
-from labkit.ranks import Comm, run_ranks
 
 N_LOOKED_AT = 5
 """Steps of a run whose operations are listed."""
-_HALF = re.compile(r"\b(float16|half)\b")
+_HALF = re.compile(r"\bfloat16\b|\.\s*half\b")
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ def train_tiny(script: Script, seed: int, machine: Machine | None = None, look_a
     machine = machine or MACHINES[script.machine]
     if machine.n_cards == 1:
         return _trained(script, seed, look_at, None)
-    return run_ranks(lambda comm: _trained(script, seed, look_at, comm), machine.n_cards)[0]
+    return on_cards(lambda card: _trained(script, seed, look_at, card), machine.n_cards)[0]
 
 
-def _trained(script: Script, seed: int, look_at: int, comm: Comm | None) -> Trained:
+def _trained(script: Script, seed: int, look_at: int, card: Card | None) -> Trained:
     setup, step = load(script)
-    run = RealRun(seed, comm)
+    run = RealRun(seed, card)
     # The first step makes an optimizer's states, and is billed no more than here.
     later = range(1, script.steps)
     chosen = set(random.Random(seed).sample(later, min(look_at, len(later))))

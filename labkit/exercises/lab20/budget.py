@@ -38,5 +38,5 @@ BUDGET = Exercise(
     public=(Try(),),
     inputs=draw,
     drive=lambda ans, case, tree, stage: play(ans.STEPS, tree["seeds"], tree["secret"]),
-    run=Run(cells=False, wall_s=120.0),
+    run=Run(cells=False, wall_s=280.0),
 )

@@ -1,0 +1,174 @@
+"""What a script may not do, and what is found out about those that try: each with a control that is let through."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+import pytest
+import torch
+
+from labkit.capstone import PUBLIC_SEEDS, TARGET_LOSS, Entry, ScriptRefused, bill, entry_of, play, read
+from labkit.capstone.kit import KIT
+from labkit.capstone.script import load
+from labkit.capstone.size import TINY
+
+plays = pytest.mark.full("answers")
+"""Bills take a second each."""
+
+HONEST = """
+MACHINE = "basement"
+STEPS = 3
+CHANGED = "as small as can be"
+
+
+def setup(run):
+    model = run.model(dtype=torch.bfloat16, attention="fused")
+    return model, kit.Adafactor(model.parameters(), lr=1e-2)
+
+
+def step(run, state, number):
+    model, optimizer = state
+    x, y = run.tokens(1)
+    kit.loss(model(x), y).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def with_line(line: str, text: str = HONEST) -> str:
+    """The honest script with one more line in its step."""
+    return text.replace("    model, optimizer = state\n", f"    model, optimizer = state\n    {line}\n")
+
+
+@plays
+def test_an_honest_script_is_read_billed_and_trained() -> None:
+    found = play(HONEST, (5,))
+    assert (found["kind"], found["problem"]) == ("", "")
+    entry = entry_of(found)
+    assert entry.fits and not entry.reached and entry.losses["5"] > TARGET_LOSS
+    assert entry.virtual_hours == pytest.approx(3 * found["bill"]["step_s"] / 3600, rel=1e-5)
+
+
+WAYS_OUT = (
+    "open('/etc/passwd')",
+    "eval('1')",
+    "getattr(run, 'tokens')",
+    "type(run)",
+    "globals()",
+    "__import__('os')",
+    "run.tokens.__globals__",
+    "run._costs",
+    "().__class__",
+    "torch._C",
+    "torch.utils",
+    "x = [0 for f in (g.gi_frame for g in [])]",
+    "'{0.__class__}'.format(run)",
+    "import os",
+    "from labkit.capstone import cost",
+    "parked = optimizer.state.numpy()",
+    "run.world_size = 9",
+    "torch.zeros = torch.ones",
+    "kit.loss = 0",
+    "torch = 0",
+    "f = lambda kit: 0",
+    "x = torch.compile",
+    "x = model.head.untyped_storage()",
+    "x = model.head.data_ptr()",
+    "x = torch.linalg",
+)
+
+
+@pytest.mark.parametrize("line", WAYS_OUT)
+def test_a_script_that_looks_for_a_way_out_is_refused_with_its_line(line: str) -> None:
+    with pytest.raises(ScriptRefused, match=r"^line 14: "):
+        read(with_line(line))
+
+
+def test_a_name_of_its_own_does_not_open_an_attribute_of_ours() -> None:
+    """The hole that names of one's own could be: what a script calls `numpy` is still no way to NumPy."""
+    with pytest.raises(ScriptRefused, match=r"`\.numpy` is not among"):
+        read(with_line("numpy = model.head.numpy()"))
+    # Where a parameter is called so, the name is allowed, and stands for nothing but that parameter.
+    text = HONEST.replace("def setup(run):", "def other(open):\n    pass\n\n\ndef setup(run):\n    open('/etc/passwd')")
+    setup, _ = load(read(text))
+    with pytest.raises(NameError):
+        setup(None)
+
+
+def test_what_is_given_cannot_be_set_at_run_time_either() -> None:
+    with pytest.raises(AttributeError, match="cannot be set"):
+        KIT.loss = None
+
+
+DECLARATIONS = (
+    ('MACHINE = "basement"', 'MACHINE = "cellar"', "MACHINE is one of basement, v100, quad"),
+    ("STEPS = 3", "STEPS = 401", "STEPS is a plain whole number from 1 to 400, not 401"),
+    ("STEPS = 3", "STEPS = 1 + 2", "STEPS is a plain whole number"),
+    ("def setup(run):", "def prepare(run):", "there is no setup"),
+    ("model = run", "model = = run", "line 8: invalid syntax"),
+    ('"as small as can be"', '"two\\nlines"', "CHANGED is one line"),
+)
+
+
+@pytest.mark.parametrize(("old", "new", "said"), DECLARATIONS)
+def test_a_declaration_that_cannot_be_read_is_told(old: str, new: str, said: str) -> None:
+    with pytest.raises(ScriptRefused) as refused:
+        read(HONEST.replace(old, new))
+    assert said in str(refused.value)
+
+
+ENDS = (
+    ("if x.shape[1] > 50: x = x + 0", "size", "in the billion, and"),
+    ("if number == 2: x = x + 0", "data", "step 2 of training"),
+    ("if kit.loss(model(x), y).item() == 1.0: x = x + 0", "data", "of training"),
+    ("if number > 1: run.tokens(1)", "tokens", "step 2 of training takes 2 sequences; 1 are billed for each"),
+    ("x = 1 / 0", "raised", "line 15: ZeroDivisionError"),
+    ("run.tokens(128)", "rule", "128 sequences at the most"),
+    ("run.model()", "rule", "called twice"),
+)
+
+
+@plays
+@pytest.mark.parametrize(("line", "kind", "said"), ENDS)
+def test_a_script_that_breaks_a_rule_ends_there(line: str, kind: str, said: str) -> None:
+    found = play(HONEST.replace("    kit.loss", f"    {line}\n    kit.loss", 1), (5,))
+    assert found["kind"] == kind, found["problem"]
+    assert said in found["problem"]
+    assert not entry_of(found) or not entry_of(found).reached
+
+
+@plays
+def test_a_seed_reported_twice_and_a_seed_left_out_reach_nothing() -> None:
+    trained = play(HONEST, (5,))
+    weights = trained["weights"][0]
+
+    def entry(seeds: list[int], n: int) -> Entry:
+        return entry_of({**trained, "seeds": seeds, "weights": [weights] * n})
+
+    assert not entry([5, 5, 6], 3).reached
+    assert not entry([5, 6, 7], 2).reached
+    assert not entry([], 0).reached
+
+
+@plays
+def test_weights_that_are_not_the_models_are_no_result() -> None:
+    found = play(HONEST, PUBLIC_SEEDS[:1])
+    found["weights"][0] = {"head": torch.zeros(TINY.vocab, TINY.width)}
+    with pytest.raises(RuntimeError, match="Missing key"):
+        entry_of(MappingProxyType(found))
+
+
+@plays
+def test_what_lives_from_step_to_step_is_on_the_bill_wherever_it_is_kept() -> None:
+    parked = HONEST.replace(
+        "    return model, kit", "    model.scale = [torch.zeros(2**20, 256)]\n    return model, kit"
+    )
+    plain, more = bill(read(HONEST)), bill(read(parked))
+    assert more.total_peak_bytes - plain.total_peak_bytes == 2**30
+    assert more.peak_bytes["optimizer"] - plain.peak_bytes["optimizer"] == 2**30
+    # On the host it takes none of the card's memory, and a copy costs time.
+    hosted = HONEST.replace(
+        "    return model, kit", "    model.scale = run.to_host(torch.zeros(2**20, 256))\n    return model, kit"
+    )
+    there = bill(read(hosted))
+    assert there.setup_s == pytest.approx(2**30 / 3.94e9 + 2**30 / 448e9)
