@@ -17,6 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS = Path(__file__).resolve().parent / "locks"
 OURS = "efficient-training-labs"
+OLDEST_PYTHON = "3.11"
 EXTRAS = ("labs", "grading", "dev")
 BUILDS = ("cpu", "cuda")
 OF_CUDA = re.compile(r"^(nvidia|cuda|triton)")
@@ -43,12 +44,14 @@ def lock(uv: str, build: str, versions: dict[str, str]) -> str:
     with tempfile.TemporaryDirectory() as folder:
         wanted, settings, out = (Path(folder) / name for name in ("wanted.txt", "uv.toml", "out.txt"))
         kept = {name: one for name, one in versions.items() if build == "cpu" or not OF_CUDA.match(name)}
-        wanted.write_text("".join(f"{name}=={version}\n" for name, version in sorted(kept.items())))
+        # An older Python, down to the oldest supported, takes these too where they have it.
+        here = f"python_full_version >= '{platform.python_version()}'"
+        wanted.write_text("".join(f"{name}=={version} ; {here}\n" for name, version in sorted(kept.items())))
         settings.write_text(without_cuda(versions["torch"]) if build == "cpu" else "")
         command = [uv, "pip", "compile", str(ROOT / "pyproject.toml"), "--universal", "--no-header", "--no-annotate"]
         command += [
             "--python-version",
-            platform.python_version(),
+            OLDEST_PYTHON,
             "--constraint",
             str(wanted),
             "--config-file",
