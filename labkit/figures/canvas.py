@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import html
 import io
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -46,10 +47,11 @@ class LabFigure(Figure):
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict, dict]:
         """The PNG, and the same as HTML: of what a PNG says of itself, JupyterLab and nbconvert show nothing."""
         picture, told = self._drawn = self._repr_png_()
-        source = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
-        size = f'width="{told["width"]}" height="{told["height"]}"'
-        element = f'<img src="{source}" {size} alt="{html.escape(str(told.get("alt", "")))}">'
-        return {"image/png": picture, "text/html": element}, {"image/png": told}
+        return {"image/png": picture, "text/html": _element(picture, told)}, {"image/png": told}
+
+    def element(self) -> str:
+        """The picture with its words as HTML, for a widget."""
+        return _element(*self._repr_png_())
 
     def _drawn_png(self) -> tuple[bytes, dict[str, int | str]]:
         """What `_repr_mimebundle_` has drawn just now, which IPython asks for once more."""
@@ -66,6 +68,12 @@ class LabFigure(Figure):
         size: dict[str, int | str] = {"width": width, "height": height}
         alt = self.alt or described(self)
         return buffer.getvalue(), {**size, **({"alt": alt} if alt else {})}
+
+
+def _element(picture: bytes, told: Mapping[str, int | str]) -> str:
+    source = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+    size = f'width="{told["width"]}" height="{told["height"]}" style="max-width:100%;height:auto"'
+    return f'<img src="{source}" {size} alt="{html.escape(str(told.get("alt", "")))}">'
 
 
 def on_a_card(drawn: np.ndarray) -> np.ndarray:

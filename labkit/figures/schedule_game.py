@@ -10,10 +10,11 @@ import textwrap
 from collections.abc import Sequence
 from html import escape
 
-from labkit.figures.canvas import OTHER, TRUTH, LabFigure
+from labkit.figures.canvas import LabFigure
 from labkit.figures.pipeline import pipeline_chart
 from labkit.pipeline import ScheduleGame
 
+REFUSED, SAID = "var(--jp-error-color1,#c62828)", "var(--jp-ui-font-color1,#222)"
 NAMES = {"F": "forward", "B": "backward"}
 ROOM_FOR = 1.25
 """The time axis is so many times as long as the shortest schedule, until a longer one needs more."""
@@ -35,14 +36,13 @@ def schedule_game(n_stages: int = 3, n_microbatches: int = 4, room: int | None =
         return _chart(game, "to be played where ipywidgets is installed")
     import ipywidgets as widgets
 
-    chart, said = widgets.Image(format="png"), widgets.HTML()
+    chart, said = widgets.HTML(), widgets.HTML()
     chart.layout.max_width = "100%"
 
     def show(refusal: str = "") -> None:
-        chart.value = _chart(game, "")._repr_png_()[0]
-        chart.alt = game.score
-        colour, text = (OTHER, refusal) if refusal else (TRUTH, game.score)
-        said.value = f'<span class="schedule-said" style="color:{colour}">{escape(text)}</span>'
+        chart.value = _chart(game, "").element()
+        colour, text = (REFUSED, refusal) if refusal else (SAID, game.score)
+        said.value = f'<span class="schedule-said" role="status" style="color:{colour}">{escape(text)}</span>'
 
     def button(text: str, width: str, clicked) -> widgets.Button:
         made = widgets.Button(description=text, layout=widgets.Layout(width=width))

@@ -22,6 +22,7 @@ def with_sliders(draw: Callable[..., Figure], sliders: Mapping[str, tuple[str, S
             value=start,
             description=label,
             continuous_update=False,
+            style={"description_width": "initial"},  # or longer labels are cut
         )
         for name, (label, values, start) in sliders.items()
     }

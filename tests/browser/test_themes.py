@@ -11,6 +11,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from labkit.figures import rounding_to_even
 from tests.browser.contrast import texts_in, too_faint
 from tests.browser.pages import Notebook, choose_menu, shoot
 from tests.browser.server import JupyterLab, start
@@ -51,6 +52,30 @@ from labkit.shell import show
 states = (("ok", None), ("note", "pip install one"), ("red", "pip install another"))
 show(Page([EnvFinding(f"package {state}", state, "2.13.0", fix) for state, fix in states]))
 """
+PLAYER = """
+import labkit.figures
+def star_all_reduce(comm, x):
+    comm.all_reduce(x)
+    return x
+labkit.figures.collective_player({"star": star_all_reduce, "star again": star_all_reduce}, n_ranks=4)
+"""
+SLIDERS = """
+import labkit.figures
+labkit.figures.ring_steps_player()
+"""
+MENUS = """
+import labkit.figures
+labkit.figures.plan_explorer()
+"""
+GAME = """
+from IPython.display import display
+from labkit.figures import schedule_game
+for number in range(2):
+    game = schedule_game(n_stages=2, n_microbatches=2)
+    if number:
+        game.children[0].children[2].click()
+    display(game)
+"""
 FIGURE = """
 import labkit.figures
 labkit.figures.rounding_to_even()
@@ -60,14 +85,21 @@ import labkit.figures
 from labkit.plan import LLAMA_8B, leonardo
 labkit.figures.plan_plane(LLAMA_8B, leonardo(4))
 """
+OUTPUT = ".jp-CodeCell:has-text('{}') .jp-OutputArea-output"
+WIDGETS = OUTPUT + " > .widget-vbox"
 CELLS = {
     "verdicts": (VERDICTS, ".labkit-verdict", 5),
     "predictions": (PREDICTIONS, ".labkit-predictions", 1),
     "features": (FEATURES, ".labkit-features", 1),
     "environment": (ENVIRONMENT, ".labkit-environment", 1),
-    "plans": (PLANS, ".labkit-plans", 1),
-    "figure": (FIGURE, ".jp-OutputArea-output img", 1),
+    "plans": (PLANS, f"{OUTPUT.format('plan_plane')} > .labkit-plans", 1),
+    "game": (GAME, WIDGETS.format("schedule_game"), 2),
+    "player": (PLAYER, WIDGETS.format("collective_player"), 1),
+    "sliders": (SLIDERS, WIDGETS.format("ring_steps_player"), 1),
+    "menus": (MENUS, WIDGETS.format("plan_explorer"), 1),
+    "figure": (FIGURE, f"{OUTPUT.format('rounding_to_even')} img", 1),
 }
+"""By name: a cell, what it shows, and how many of these. The widgets among them hold pictures or a plane themselves."""
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +125,7 @@ def test_everything_shown_can_be_read_in_both_themes(lab: JupyterLab, page: Page
     for theme, is_light in (("Dark", "false"), ("Light", "true")):
         choose_menu(page, "Settings", "Theme", f"JupyterLab {theme}")
         expect(page.locator("body")).to_have_attribute("data-jp-theme-light", is_light)
-        for name in ("verdicts", "predictions", "features", "environment", "plans"):
+        for name in (one for one in CELLS if one != "figure"):
             for part in shown[name].all():
                 part.scroll_into_view_if_needed()
                 assert texts_in(part)
@@ -101,8 +133,18 @@ def test_everything_shown_can_be_read_in_both_themes(lab: JupyterLab, page: Page
             shoot(page.locator(".jp-OutputArea", has=shown[name]).first, f"theme-{name}-{theme.lower()}")
         shoot(shown["figure"], f"theme-figure-{theme.lower()}")
         assert_is_a_white_card(shown["figure"])
-    assert "a tie" in (shown["figure"].get_attribute("alt") or "")
+        for name in ("game", "player", "sliders"):
+            assert_fits(shown[name].first)
+    assert shown["figure"].get_attribute("alt") == rounding_to_even().alt
     assert not {where: texts for where, texts in faint.items() if texts}
+
+
+def assert_fits(output: Locator) -> None:
+    """No picture in it is wider than it is."""
+    box = output.bounding_box()
+    for picture in output.locator("img").all():
+        inside = picture.bounding_box()
+        assert inside["x"] + inside["width"] <= box["x"] + box["width"]
 
 
 def assert_is_a_white_card(figure: Locator) -> None:
