@@ -87,6 +87,7 @@ labkit.figures.plan_plane(LLAMA_8B, leonardo(4))
 """
 OUTPUT = ".jp-CodeCell:has-text('{}') .jp-OutputArea-output"
 WIDGETS = OUTPUT + " > .widget-vbox"
+OUTERMOST = "xpath=ancestor::div[contains(concat(' ', @class, ' '), ' jp-OutputArea ')][last()]"
 CELLS = {
     "verdicts": (VERDICTS, ".labkit-verdict", 5),
     "predictions": (PREDICTIONS, ".labkit-predictions", 1),
@@ -130,7 +131,7 @@ def test_everything_shown_can_be_read_in_both_themes(lab: JupyterLab, page: Page
                 part.scroll_into_view_if_needed()
                 assert texts_in(part)
                 faint[theme, name] = faint.get((theme, name), []) + too_faint(part)
-            shoot(page.locator(".jp-OutputArea", has=shown[name]).first, f"theme-{name}-{theme.lower()}")
+            shoot(shown[name].first.locator(OUTERMOST), f"theme-{name}-{theme.lower()}")
         shoot(shown["figure"], f"theme-figure-{theme.lower()}")
         assert_is_a_white_card(shown["figure"])
         for name in ("game", "player", "sliders"):
