@@ -1,6 +1,6 @@
 """`export DIR --format csv|canvas|moodle|gradescope|nbgrader`: the grades of a course as a file for another program.
 
-Who cannot be written into a platform's file is named, never dropped in silence.
+Who cannot be written into a platform's file is named, never left out without a word.
 """
 
 from __future__ import annotations

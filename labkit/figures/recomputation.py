@@ -77,7 +77,7 @@ def backpropagation_memory(
         axes.plot(range(len(curve)), curve, color=color, linewidth=1.6)
         peak = max(range(len(curve)), key=curve.__getitem__)
         axes.plot(peak, curve[peak], "o", color=color, markersize=6)
-        # Labels stand clear of the other curves: above the end of the long one, behind the end of the first.
+        # Labels stand clear of the other curves: above the end of the long one, past the end of the first.
         regular_end = regular_end or len(curve) - 1
         at, shift, side = {
             OTHER: (peak, (9, 0), "left"),

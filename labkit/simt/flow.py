@@ -55,7 +55,7 @@ class Block:
 
 
 def blocks(function: Function) -> list[Block]:
-    """The basic blocks in their order; `next` holds numbers of blocks, len(blocks) is behind the end."""
+    """The basic blocks in their order; `next` holds numbers of blocks, len(blocks) is past the end."""
     code = function.code
     leaders = {0, len(code), *function.labels.values()}
     for i, one in enumerate(code):
@@ -120,7 +120,7 @@ def written_and_read(one: Instruction) -> tuple[set[int], set[int]]:
 
 
 def live_at_entry(function: Function, found: list[Block]) -> list[frozenset[int]]:
-    """For each block, the registers whose values it or what follows may still read; one more for behind the end."""
+    """For each block, the registers whose values it or what follows may still read; one more for past the end."""
     effects = [written_and_read(one) for one in function.code]
     uses, kills = [], []
     for block in found:

@@ -78,7 +78,7 @@ def formatted(template: str, data: bytes, text_of: Any) -> str:
 
 
 def _arguments(data: bytes) -> Iterator[Any]:
-    """Takes the format of the next argument, as `struct` has it, and gives the argument; 0 behind the end."""
+    """Takes the format of the next argument, as `struct` has it, and gives the argument; 0 past the end."""
     at, value = 0, None
     while True:
         kind = yield value

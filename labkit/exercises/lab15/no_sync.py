@@ -131,7 +131,7 @@ def drive_no_sync(ans, case: MicroBatches, tree: dict, stage) -> dict[str, Any]:
 
 NO_SYNC = Exercise(
     id="15-no-sync",
-    title="Accumulate in silence",
+    title="Accumulate without communicating",
     points=2,
     minutes=15,
     difficulty=2,

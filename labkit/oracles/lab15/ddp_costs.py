@@ -13,7 +13,7 @@ ROOM = 1.5
 
 
 def bucket_bytes(case: Job) -> list[int]:
-    """The buckets of a network whose parameters are dealt from the last to the first."""
+    """The buckets of a network whose parameters fill one bucket after another, from the last to the first."""
     sizes, total = [], 0
     for parameter in reversed(list(Net(case, 0).parameters())):
         total += parameter.nbytes
