@@ -24,6 +24,7 @@ from labkit import Predictions, check, progress, written
 from labkit.exercises.lab17.planted import KINDS
 from labkit.material.lab17 import final_loss, heads_on_ranks, mlp_on_ranks
 from labkit.material.lab17_bugs import run_finished_by, run_with
+from labkit.material.lab17_flow import flow_of_mlp
 from labkit.material.lab17_groups import sent_by_kind
 from labkit.material.lab17_sequence import block_costs
 from labkit.material.lab17_words import words_of_block
@@ -243,6 +244,22 @@ guesses.settle("gradient of x A B", gradients["x A B"].name)
 # </details>
 
 # %% [markdown]
+# And this is your own class on four simulated ranks. The boxes are again coloured by comparing values with those of one
+# process. "Given to all-reduce" is what a rank hands over: in the upper row in the forward pass, in the lower row in the
+# backward pass. If the check fails, run these two cells and look: a word in red is not the one that belongs there.
+
+# %% tags=["figure"]
+mlp_run = flow_of_mlp(ParallelMLP)
+labkit.figures.mlp_flow(mlp_run)
+
+# %% [markdown]
+# Then the gradients one by one: a row for `x` and for each parameter, and a dot for each rank. The dot stands at the
+# norm of the rank's gradient, divided by the norm of the one that it should have. Everything should stand at 1.
+
+# %% tags=["figure"]
+labkit.figures.gradient_ratios(mlp_run.reference, mlp_run.ranks)
+
+# %% [markdown]
 # Your class on four real ranks, which are processes that talk through gloo, with 32 tokens and matrices of 64 × 256.
 # The calls and bytes are those of one forward and one backward pass:
 
@@ -302,8 +319,8 @@ guesses.take("keys and values", None, unit="times smaller")
 #
 # `comm.new_group(ranks)` returns a `Comm` of these ranks alone (to a rank that is one of them), and sends nothing.
 # `F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)` accepts fewer key and value heads than
-# query heads, and lets query head $j$ use the one given above. Every exercise is graded by itself: copy what you need
-# from the last one.
+# query heads, and lets query head $j$ use the one given above. You need the two autograd functions of `ParallelMLP`
+# again. Do not write them anew: copy them into this cell, because every exercise is graded by itself.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #

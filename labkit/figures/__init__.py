@@ -44,6 +44,7 @@ from labkit.figures.memory import memory_by_category, memory_timeline
 from labkit.figures.memory_bars import Plan, memory_bars, memory_sliders
 from labkit.figures.memory_lines import depth_line, kept_per_token
 from labkit.figures.mixed_precision import amp_memory, dtype_map, loss_scale_trace
+from labkit.figures.mlp_flow import mlp_flow
 from labkit.figures.occupancy import bytes_on_their_way, occupancy_steps, wave_chart
 from labkit.figures.optimizers import (
     bytes_per_parameter,
@@ -173,6 +174,7 @@ __all__ = [
     "memory_sliders",
     "memory_timeline",
     "merging_cost",
+    "mlp_flow",
     "newton_schulz_player",
     "normalization_error",
     "number_line",

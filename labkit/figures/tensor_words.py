@@ -56,8 +56,8 @@ def tensor_words(known: bool = True, sequence_parallel: bool = False) -> Figure:
     return figure
 
 
-def draw_word(axes: Axes, x: float, y: float, word: Word) -> None:
-    """A box that is one piece, four pieces side by side or one above the other, or four sheets."""
+def draw_word(axes: Axes, x: float, y: float, word: Word, sign: str = "?") -> None:
+    """A box that is one piece, four pieces side by side or one above the other, four sheets; or white, with a sign."""
     n = len(RANKS)
     edge = {"edgecolor": "white", "linewidth": 1.0}
     if word.name == "replicated":
@@ -77,7 +77,7 @@ def draw_word(axes: Axes, x: float, y: float, word: Word) -> None:
             axes.add_patch(Rectangle(*place, facecolor=colour, **edge))
     else:
         axes.add_patch(Rectangle((x, y), WIDTH, HEIGHT, facecolor="white", edgecolor=TRUTH, linewidth=1.2))
-        axes.text(x + WIDTH / 2, y + HEIGHT / 2, "?", ha="center", va="center", fontsize=11, color=TRUTH)
+        axes.text(x + WIDTH / 2, y + HEIGHT / 2, sign, ha="center", va="center", fontsize=11, color=TRUTH)
 
 
 def _arrow(axes: Axes, start: float, end: float, y: float, label: str) -> None:

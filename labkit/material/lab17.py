@@ -70,7 +70,7 @@ MLP_HIDDEN, MLP_FFN, MLP_TOKENS = 64, 256, 32
 def mlp_on_ranks(layer: Callable[..., nn.Module], n_ranks: int, backend: str = "gloo") -> CutLayer:
     """A forward and a backward pass of layer(w_in, b_in, w_out, b_out, comm), compared with one process."""
     ranks, traffic = measure_ranks(partial(_mlp_on_rank, layer=layer), n_ranks, backend)
-    weights, x, y_grad = _mlp_inputs()
+    weights, x, y_grad = mlp_inputs()
     w_in, b_in, w_out, b_out = weights
     y = F.linear(F.gelu(F.linear(x, w_in, b_in)), w_out, b_out)
     y.backward(y_grad)
@@ -79,7 +79,7 @@ def mlp_on_ranks(layer: Callable[..., nn.Module], n_ranks: int, backend: str = "
     return CutLayer(max(traffic.collectives), max(traffic.bytes_sent), share, max(errors))
 
 
-def _mlp_inputs() -> tuple[list[Tensor], Tensor, Tensor]:
+def mlp_inputs() -> tuple[list[Tensor], Tensor, Tensor]:
     """Whole weights, x, and the gradient of y."""
     generator = torch.Generator().manual_seed(17)
     shapes = ((MLP_FFN, MLP_HIDDEN), (MLP_FFN,), (MLP_HIDDEN, MLP_FFN), (MLP_HIDDEN,))
@@ -89,7 +89,7 @@ def _mlp_inputs() -> tuple[list[Tensor], Tensor, Tensor]:
 
 
 def _mlp_on_rank(comm: Comm, layer: Callable[..., nn.Module]) -> tuple[Tensor, Tensor, int]:
-    weights, x, grad = _mlp_inputs()
+    weights, x, grad = mlp_inputs()
     mine = layer(*weights, comm)
     y = mine(x)
     y.backward(grad)

@@ -28,15 +28,15 @@ class Word:
     along: str = ""
 
 
-def word_of(ranks: Sequence[Tensor], whole: Tensor) -> Word:
+def word_of(ranks: Sequence[Tensor], whole: Tensor, atol: float = 1e-5) -> Word:
     """Which of the three words the ranks' tensors bear out. Raises ValueError where none does."""
-    if all(one.shape == whole.shape and torch.allclose(one, whole, atol=1e-5) for one in ranks):
+    if all(one.shape == whole.shape and torch.allclose(one, whole, atol=atol) for one in ranks):
         return Word("replicated")
     for dim, along in ((0, "tokens"), (-1, "columns")):
         fits = sum(one.shape[dim] for one in ranks) == whole.shape[dim]
-        if fits and torch.allclose(torch.cat(list(ranks), dim), whole, atol=1e-5):
+        if fits and torch.allclose(torch.cat(list(ranks), dim), whole, atol=atol):
             return Word("sharded", along)
-    if torch.allclose(torch.stack(list(ranks)).sum(0), whole, atol=1e-5):
+    if torch.allclose(torch.stack(list(ranks)).sum(0), whole, atol=atol):
         return Word("partial")
     raise ValueError("the ranks' tensors are neither copies nor parts nor terms of the whole one")
 
