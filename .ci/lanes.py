@@ -45,7 +45,7 @@ SECONDS = {
     "answers": 1150,
     "attacks": 1100,
     "browser": 130,
-    "classroom": 300,
+    "classroom": 420,
     "cluster": 60,
     "determinism": 140,
     "kernels": 240,

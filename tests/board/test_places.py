@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import datetime
 import io
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 import grading.board.places as places
-from grading.board.entries import Candidate, entry_in
+from grading.board.entries import EXERCISE, JUDGED_ON, Candidate, entry_in
 from grading.board.gpu_times import GpuTime
 from grading.board.lock import LOCKS, lock_in_words
 from grading.board.page import as_page, bar_of, hours_in_words
@@ -22,6 +23,9 @@ from grading.errors import UserError
 from grading.report.csv_table import FORMULA_STARTS
 from labkit.capstone import MACHINES, Entry
 from labkit.capstone.processor import processor
+from labkit.exercises.lab20.budget import Try
+from labkit.oracles import oracle_of
+from labkit.spec import CaseRun
 from tests.report.test_report_page import Page
 
 NASTY = (
@@ -213,6 +217,17 @@ def test_what_no_board_could_show_is_no_entry(change: dict) -> None:
 def test_what_is_no_record_holds_no_entry() -> None:
     for record in (None, {}, {"entry": None}, {"entry": []}, {"entry": {"machine": "basement"}}):
         assert entry_in(record) is None
+
+
+def test_the_capstone_s_oracle_keeps_what_a_board_reads() -> None:
+    billed = {"machine": "basement", "setup_s": 0.0, "step_s": 9.0, "peak_bytes": {"parameters": 2**31}, "flops": {}}
+    billed |= {"n_bytes": 1, "host_bytes": 0, "link_bytes": 0, "sequences": 4, "unsupported": []}
+    script = {"steps": 200, "changed": "fewer steps", "digest": "a5105af9a7e0f1d2"}
+    got = {"kind": "", "problem": "", "bill": billed, "script": script, "weights": []}
+    record = oracle_of(EXERCISE).record([CaseRun(Try(1), {"seeds": [7]}, got)])
+    kept = entry_in(json.loads(json.dumps(record)))
+    assert (kept.machine, kept.virtual_hours, kept.digest, kept.reached) == ("basement", 0.5, script["digest"], False)
+    assert record[JUDGED_ON] == processor()
 
 
 def test_every_figure_of_a_score_is_compared() -> None:

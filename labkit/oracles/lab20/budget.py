@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from labkit.capstone.entry import Entry
 from labkit.capstone.ghosts import ghosts
 from labkit.capstone.play import entry_of
+from labkit.capstone.processor import processor
 from labkit.capstone.score import TARGET_LOSS, share_of
 from labkit.exercises.lab20.budget import Try
 from labkit.oracles.hints import Condition, once
@@ -41,6 +43,11 @@ def worth(runs: Sequence[CaseRun[Try]]) -> float:
     found = entry(runs[0])
     levels = ghosts()[found.machine]
     return share_of(found, levels["bronze"], levels["silver"])
+
+
+def for_the_board(runs: Sequence[CaseRun[Try]]) -> dict[str, Any]:
+    """What the leaderboard reads: the entry, and the processor that its losses were worked out on."""
+    return {"entry": entry(runs[0]).to_json(), "judged_on": processor()}
 
 
 def ended(kind: str, *words: str) -> Condition:
@@ -167,6 +174,7 @@ BUDGET = Oracle(
     id="20-budget",
     judge=(keeps_to_the_rules, reaches_the_target),
     score=worth,
+    record=for_the_board,
     diagnose=DIAGNOSE,
     axis="seeds of other languages, and a size of the model that you have not seen",
     call=lambda run: f"the script, billed at 1.1 billion parameters and trained on {len(run.tree['seeds'])} seed(s)",
