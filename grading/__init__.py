@@ -19,6 +19,8 @@ and no others (tests/test_architecture.py reads this drawing).
                     < errors
     rebuild         the text of a submitted notebook -> the course's own notebook with the answers in it
                     < build files worker
+    course_file     what a course changes of the labs: its `course.toml`
+                    < build errors
     course          a course's folder: where everything lies, the secret key, the lock
                     < errors rebuild
     pseudonym       what a student is called on pages that all students read
@@ -45,8 +47,8 @@ and no others (tests/test_architecture.py reads this drawing).
     executors       where jobs run: processes of this machine, or a cluster
                     < errors isolation remains supervisor worker
     gradebook       results -> nbgrader's gradebook, graded notebooks, feedback; the basis of each grade
-                    < build course errors feedback files intake isolation nbgrader_api rebuild results submissions
-                    < supervisor terminal
+                    < build course course_file errors feedback files intake isolation nbgrader_api rebuild results
+                    < submissions supervisor terminal
     pipeline        a class's submissions -> grades: prepare, run, store and write, with little in flight
                     < course errors executors files gradebook intake isolation log results submissions supervisor
                     < terminal

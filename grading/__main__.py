@@ -34,6 +34,12 @@ COMMANDS = (
     Command("bundle", "make the archive for students", "grading.commands.bundle"),
     Command("course", "set up an nbgrader course from this repository", "grading.commands.course"),
     Command(
+        "adapt",
+        "make a course's sources anew, as its course.toml says",
+        "grading.commands.course",
+        "add_adapt_arguments",
+    ),
+    Command(
         "release",
         "make the students' version of labs (nbgrader generate_assignment)",
         "grading.commands.course",

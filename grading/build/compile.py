@@ -8,11 +8,13 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
+from grading.build.adapt import Adaptation, BadAdaptation, adapt, wrong_names
 from grading.build.lint import problems_of
 from grading.build.notebook import notebook_of, to_json
 from grading.build.source import BadSource, Problem, read
 from grading.build.student import student_version
 from labkit.exercises import of_lab
+from labkit.labs import find_lab
 from labkit.spec import Exercise
 
 
@@ -25,14 +27,24 @@ class Built:
     student: NotebookNode
 
 
-def build(path: Path, exercises: Mapping[str, Exercise] | None = None) -> Built:
-    """Both notebooks of a source; `exercises` are the lab's own unless given. Raises BadSource."""
+def build(path: Path, exercises: Mapping[str, Exercise] | None = None, wanted: Adaptation | None = None) -> Built:
+    """Both notebooks of a source; `exercises` are the lab's own unless given.
+
+    wanted: what a course changes of it; only what is about this lab counts. Raises BadSource, BadAdaptation.
+    """
     source = read(Path(path))
     declared = of_lab(source.lab) if exercises is None else exercises
     found = problems_of(source, declared)
     if found:
         raise BadSource(found)
-    solution = notebook_of(source, declared)
+    wanted = (wanted or Adaptation()).of_lab(source.lab)
+    if not (wanted.leave_out or wanted.points):
+        solution = notebook_of(source, declared)
+    elif wrong := wrong_names(source, declared, wanted):
+        raise BadAdaptation("; ".join(wrong))
+    else:
+        adapted = adapt(source, declared, find_lab(source.lab), wanted)
+        solution = notebook_of(adapted.source, adapted.exercises, adapted.lab)
     return Built(source.name, solution, student_version(solution))
 
 

@@ -15,7 +15,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_
 from grading.build.directives import expand
 from grading.build.source import Cell, Source, read
 from labkit.exercises import of_lab
-from labkit.labs import find_lab
+from labkit.labs import Lab, find_lab
 from labkit.spec import Exercise
 
 METADATA = {
@@ -33,9 +33,9 @@ def build_solution(path: Path, exercises: Mapping[str, Exercise] | None = None) 
     return notebook_of(source, of_lab(source.lab) if exercises is None else exercises)
 
 
-def notebook_of(source: Source, exercises: Mapping[str, Exercise]) -> nbformat.NotebookNode:
-    """The notebook of a source that has been read."""
-    lab, done, cells = find_lab(source.lab), set(), []
+def notebook_of(source: Source, exercises: Mapping[str, Exercise], lab: Lab | None = None) -> nbformat.NotebookNode:
+    """The notebook of a source that has been read; `lab` is the declared one unless given."""
+    lab, done, cells = lab or find_lab(source.lab), set(), []
     for position, cell in enumerate(source.cells, 1):
         text = expand(cell.source, exercises, lab, done) if cell.kind == "markdown" else cell.source
         cells.append(node(cell, cell_id(cell, source.lab, position), text))

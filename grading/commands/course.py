@@ -1,4 +1,6 @@
-"""`course DIR`: set up an nbgrader course of these labs. `release DIR`: make the students' version of a lab."""
+"""`course DIR`: set up an nbgrader course of these labs. `adapt DIR`: make its sources anew, as its `course.toml` says.
+`release DIR`: make the students' version of a lab.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,9 @@ import argparse
 from pathlib import Path
 
 from grading.course import Course
+from grading.course_file import NAME
 from grading.gradebook.setup import release, set_up
+from grading.gradebook.sources import renew_sources
 from grading.intake.exchange import release_to_exchange
 from grading.terminal import say
 
@@ -21,7 +25,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a PostgreSQL database for the gradebook, like postgresql://user@host/database; the password belongs in "
         "~/.pgpass or PGPASSWORD (default: a SQLite file in the course's folder)",
     )
+    parser.add_argument("--adapt", type=Path, metavar="FILE", help="a course.toml: other points, exercises left out")
     parser.set_defaults(run=run_course)
+
+
+def add_adapt_arguments(parser: argparse.ArgumentParser) -> None:
+    """Those of `adapt`."""
+    parser.add_argument("folder", type=Path)
+    parser.set_defaults(run=run_adapt)
 
 
 def add_release_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,9 +44,22 @@ def add_release_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_course(args: argparse.Namespace) -> int:
-    course = set_up(args.folder, args.id or args.folder.resolve().name, args.db)
+    course = set_up(args.folder, args.id or args.folder.resolve().name, args.db, file=args.adapt)
     say(f"course in {course.root}: {len(course.labs())} labs under source/")
     say(f"next: python -m grading release {args.folder}")
+    return 0
+
+
+def run_adapt(args: argparse.Namespace) -> int:
+    course = Course.at(args.folder)
+    with course.locked():
+        told = renew_sources(course)
+    changed = [lab for lab, state in told.items() if state != "same"]
+    say(*(f"{lab}: {told[lab]}" for lab in changed), f"{len(told) - len(changed)} as before")
+    for lab in sorted(set(course.labs()) - set(told)):
+        say(f"{lab} is no lab of {NAME}: its source stays; remove {course.source(lab).parent} where you do not want it")
+    if changed:
+        say(f"next: python -m grading release {args.folder} {' '.join(changed)}")
     return 0
 
 

@@ -17,6 +17,7 @@ from grading.intake.store import archived_path
 from grading.submissions import Prepared
 from grading.supervisor.result import SubmissionResult
 from grading.terminal import lines_in
+from labkit.check.points import with_points
 from labkit.check.text import mark_of
 from labkit.check.verdict import Verdict
 from labkit.spec import Exercise
@@ -57,11 +58,12 @@ def exercise_lines(
     if found is None:
         yield from labelled("outcome", "not graded yet")
     else:
-        points = f"{found.score * exercise.points:g} of {exercise.points:g}{' extra' if exercise.optional else ''}"
+        cell = next(cell for cell in prepared.template.exercises if cell.exercise == exercise.id)
+        points = f"{found.score * cell.worth:g} of {cell.worth:g}{' extra' if cell.extra else ''}"
         yield from labelled("outcome", f"{mark_of(found.deciding)} {found.outcome}, {points} points")
-        yield from _verdict("public", found.public)
+        yield from _verdict("public", with_points(found.public, exercise.points, cell.worth))
         if found.hidden is not None:
-            yield from _verdict("hidden", found.hidden)
+            yield from _verdict("hidden", with_points(found.hidden, exercise.points, cell.worth))
         else:
             yield from labelled("hidden", "not run for the grade, since the public cases do not pass")
     if failures.run_again:

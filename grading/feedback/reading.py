@@ -18,6 +18,7 @@ from grading.pages import harmless
 from grading.supervisor.result import SubmissionResult
 from labkit import exercises
 from labkit.check.html import as_html
+from labkit.check.points import with_points
 
 NO_RESPONSE = "No response."
 """nbgrader's own comment on a cell that was left as it was."""
@@ -95,7 +96,7 @@ class _Tasks:
             is_extra=is_extra,
             words=words,
             by_hand=by_hand,
-            verdict=found.shown if found else None,
+            verdict=with_points(found.shown, exercises.find(exercise).points, most) if found else None,
             error=ran.error if ran and not ran.ok else None,
             comments=comments,
         )

@@ -15,7 +15,9 @@ from grading.gradebook.scores import EXTRA
 from grading.rebuild import TemplateCell
 from grading.submissions import Prepared
 from grading.supervisor.result import CellResult, ExerciseResult, SubmissionResult
+from labkit import exercises
 from labkit.check.html import as_html
+from labkit.check.points import with_points
 from labkit.check.text import as_text
 from labkit.check.verdict import Verdict
 
@@ -55,7 +57,8 @@ def _extension_note(until: str, taken: set[str]) -> NotebookNode:
 
 def exercise_outputs(result: ExerciseResult, slot: TemplateCell) -> list[NotebookNode]:
     """A box with the verdict, and nbgrader's sign for its points."""
-    return [_box(result.shown), *_points_sign(result.score, slot.points, slot.extra)]
+    verdict = with_points(result.shown, exercises.find(slot.exercise).points, slot.worth)
+    return [_box(verdict), *_points_sign(result.score, slot.points, slot.extra)]
 
 
 def test_outputs(result: CellResult, slot: TemplateCell) -> list[NotebookNode]:

@@ -10,16 +10,18 @@ import tempfile
 from collections.abc import Collection
 from pathlib import Path
 
-import nbformat
+from nbgrader.api import MissingEntry
 
-from grading.build import BadSource, build
+from grading.build.notebook import to_json
 from grading.course import CONFIG, Course
+from grading.course_file import NAME, CourseFile, read_course_file
 from grading.errors import UserError
 from grading.gradebook.database import checked_url
+from grading.gradebook.reading import open_for_reading
+from grading.gradebook.sources import build_sources
 from grading.nbgrader_api import NbgraderFailed, expect_success, open_api
 from grading.terminal import say
 
-SOLUTIONS = Path(__file__).resolve().parents[2] / "solutions"
 CONFIG_TEXT = '''"""nbgrader's configuration of this course. Change and add what you like (penalties, exchange).
 
 The line with `course_config` makes nbgrader grade through the supervisor of Efficient Training Labs.
@@ -39,22 +41,25 @@ c.CourseDirectory.db_url = {db_url!r}
 """
 
 
-def set_up(folder: Path, course_id: str, db: str | None = None, labs: Collection[str] | None = None) -> Course:
+def set_up(
+    folder: Path,
+    course_id: str,
+    db: str | None = None,
+    labs: Collection[str] | None = None,
+    file: Path | None = None,
+) -> Course:
     """Make a course folder, whole or not at all.
 
-    db: a PostgreSQL URL for its gradebook. labs: the numbers of those that it has, by default all. Raises UserError
-    where the folder exists, the disk refuses or the database cannot be used.
+    db: a PostgreSQL URL for its gradebook. file: its `course.toml`, which is copied into it. labs: the numbers of those
+    that it has, by default those of the file, or all. Raises UserError where the folder exists, the disk refuses, the
+    database cannot be used or the file asks for what there is not.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} exists and is not empty", "choose another folder, or remove this one yourself")
     db_url = checked_url(db) if db else None
-    sources = [path for path in sorted(SOLUTIONS.glob("[0-9][0-9]_*.py")) if labs is None or path.stem[:2] in labs]
-    if not sources:
-        raise UserError(f"{SOLUTIONS} has no labs", "run this from a full checkout, not from a student bundle")
-    try:
-        notebooks = {path.stem: build(path).solution for path in sources}
-    except BadSource as error:
-        raise UserError("a lab's source is refused", f"fix this: {'; '.join(map(str, error.problems))}") from error
+    if file is not None and not file.is_file():
+        raise UserError(f"{file} is not there", "docs/adapting.md shows what it may say")
+    notebooks = build_sources(read_course_file(file) if file else CourseFile(), labs)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
@@ -64,7 +69,9 @@ def set_up(folder: Path, course_id: str, db: str | None = None, labs: Collection
         (draft / CONFIG).write_text(config_text(course_id, db_url))
         for lab, notebook in notebooks.items():
             (draft / "source" / lab).mkdir(parents=True)
-            nbformat.write(notebook, draft / "source" / lab / f"{lab}.ipynb")
+            (draft / "source" / lab / f"{lab}.ipynb").write_text(to_json(notebook), encoding="utf-8")
+        if file:
+            shutil.copyfile(file, draft / NAME)
         (draft / "submitted").mkdir()
         Course(draft).make_key()
         draft.chmod(0o755)
@@ -82,11 +89,31 @@ def config_text(course_id: str, db_url: str | None = None) -> str:
 
 
 def release(course: Course, labs: list[str]) -> None:
-    """nbgrader's generate_assignment for each lab."""
+    """nbgrader's generate_assignment for each lab. Raises UserError."""
     api = open_api(course)
     for lab in labs:
+        _require_known_cells(course, lab)
         try:
             expect_success(course, api.generate_assignment(lab, force=True))
         except NbgraderFailed as error:
             raise UserError(f"lab {lab} was not released", str(error)) from error
         say(f"released {course.root / 'release' / lab}")
+
+
+def _require_known_cells(course: Course, lab: str) -> None:
+    """Once there are submissions, nbgrader refuses other cells than it has, with a reason that few would understand."""
+    with open_for_reading(course) as gradebook:
+        try:
+            notebook = gradebook and gradebook.find_notebook(lab, lab)
+        except MissingEntry:
+            return
+        if not notebook or not notebook.submissions:
+            return
+        known = {cell.name for cell in (*notebook.grade_cells, *notebook.task_cells)}
+    wanted = {cell.id for cell in course.template(lab).cells if cell.kind in ("check", "test", "manual")}
+    if other := sorted(known ^ wanted):
+        told = ", ".join(f"{name} is {'gone' if name in known else 'new'}" for name in other)
+        raise UserError(
+            f"lab {lab} was not released: {told}, and submissions of it were graded",
+            f"nbgrader then keeps to the cells that it has: put {NAME} back as it was, and run adapt",
+        )

@@ -23,7 +23,8 @@ import grading.hidden.lab00.warm_up
 import labkit.oracles.lab00.warm_up
 from grading.course import Course
 from grading.demo.answers import known, solutions
-from grading.gradebook.setup import SOLUTIONS, release, set_up
+from grading.gradebook.setup import release, set_up
+from grading.gradebook.sources import SOLUTIONS
 from grading.verify.attacks import GUARD, Attack, Places, filled
 from grading.verify.probes.leftovers import IPC_KEY_BASE
 

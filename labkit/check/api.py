@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from labkit import exercises
 from labkit.check.html import as_html
@@ -51,11 +52,11 @@ class VerdictView:
         return as_html(self._verdict)
 
 
-def check(exercise_id: str, *answers: object) -> None:
+def check(exercise_id: str, *answers: object, points: float | None = None) -> None:
     """Check the answers to an exercise on its public cases: `check("02-decode", decode)`.
 
-    Shows one line when they pass and raises CheckFailed when they do not. Raises UnknownExercise for a wrong id and
-    TypeError for a wrong number of answers.
+    Shows one line when they pass and raises CheckFailed when they do not. points: what the course gives for it, where
+    that is not what was declared. Raises UnknownExercise for a wrong id and TypeError for a wrong number of answers.
     """
     if not isinstance(exercise_id, str):
         raise TypeError('the exercise\'s id comes first: check("02-decode", decode)')
@@ -69,6 +70,7 @@ def check(exercise_id: str, *answers: object) -> None:
     from labkit.oracles import oracle_of
 
     named = {spec.name: answer for spec, answer in zip(exercise.answers, answers, strict=True)}
+    exercise = _in_course(exercise, {} if points is None else {exercise_id: points})
     verdict = examine(exercise, oracle_of(exercise_id), named, program_of(answers))
     if verdict.passed and (texts := _texts(exercise, named)):
         _verdicts()[texts] = verdict
@@ -77,14 +79,21 @@ def check(exercise_id: str, *answers: object) -> None:
         raise CheckFailed(verdict)
 
 
-def progress(lab: str, namespace: Mapping[str, object]) -> None:
+def progress(
+    lab: str,
+    namespace: Mapping[str, object],
+    points: Mapping[str, float] | None = None,
+    left_out: Collection[str] = (),
+) -> None:
     """Check every exercise of a lab again and print a line for each: `progress("02", globals())`.
 
-    The points of optional exercises are added up by themselves. A script that has passed as it stands is not started
+    points, left_out: what the course changes, by the exercises' ids; an optional one with points counts as core. The
+    points of optional exercises are added up by themselves. A script that has passed as it stands is not started
     again. Raises UnknownExercise where there is no such lab.
     """
-    asked = exercises.of_lab(lab)
-    if not asked:
+    found = exercises.of_lab(lab)
+    asked = {name: _in_course(one, points or {}) for name, one in found.items() if name not in left_out}
+    if not found:
         known = ", ".join(sorted({name[:2] for name in exercises.everything()}))
         raise exercises.UnknownExercise(f'there is no lab "{lab}"; known here: {known}')
     if not expectations_present():
@@ -101,6 +110,11 @@ def progress(lab: str, namespace: Mapping[str, object]) -> None:
         note = " (optional)" if exercise.optional else ""
         print(f"{mark_of(verdict)} {exercise.id:24} {points:4g} of {exercise.points:g}{note}")
     print(f"  {'public cases, in all':24} {_sums(earned, asked.values())}")
+
+
+def _in_course(exercise: Exercise, points: Mapping[str, float]) -> Exercise:
+    """With the course's points for it, if it has some of its own."""
+    return replace(exercise, points=points[exercise.id], optional=False) if exercise.id in points else exercise
 
 
 def _sums(earned: Mapping[bool, float], asked: Iterable[Exercise]) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from labkit.check.diagnosis import explanation, fact, first_hint, hint_on_form, rests_on_nothing
+from labkit.check.points import gained
 from labkit.check.text import over_budget
 from labkit.check.verdict import Verdict
 from labkit.check.words import case_in_words, full_size_in_words, what_is_wrong
@@ -99,10 +100,10 @@ def judge(
     score = 1.0 if oracle.score is None else _score(oracle, runs)
     record = oracle.record(runs) if oracle.record and score > 0 else None
     if score == 1.0:
-        headline = f"{exercise.id}: {cases}, {_points(exercise)}."
+        headline = f"{exercise.id}: {cases}, {gained(score, exercise.points)}."
         return Verdict(exercise.id, "passed", score, headline, (), None, budgets, n_passed, n_cases, record)
     outcome: Outcome = "partial" if score > 0 else "failed"
-    headline = f"{exercise.id}: {cases}, but there is more to gain: {score * exercise.points:g} of {_points(exercise)}."
+    headline = f"{exercise.id}: {cases}, but there is more to gain: {gained(score, exercise.points)}."
     hint = first_hint(oracle, runs)
     return Verdict(exercise.id, outcome, score, headline, (), hint, budgets, n_passed, n_cases, record)
 
@@ -301,7 +302,3 @@ def _share(measured: float, limit: float) -> float:
 
 def _limit(budget: Budget, run: CaseRun) -> float:
     return budget.limit(run) if callable(budget.limit) else budget.limit
-
-
-def _points(exercise: Exercise) -> str:
-    return f"{exercise.points:g} point{'' if exercise.points == 1 else 's'}"

@@ -20,7 +20,7 @@ from grading.demo.handins import DemoSubmission
 from grading.demo.roster import FULL, roster
 from grading.demo.self_check import unexpected_grades
 from grading.errors import UserError
-from grading.gradebook.setup import SOLUTIONS
+from grading.gradebook.sources import SOLUTIONS
 from grading.report.record import ClassRecord, Handin, Item, LabRecord, Mark
 from labkit.exercises import of_lab
 

@@ -1,0 +1,61 @@
+"""The solved notebooks of a course's `source/` folder: built from the labs, as its `course.toml` adapts them.
+
+Nothing is released here: students and the gradebook have what was released last.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from nbformat import NotebookNode
+
+from grading.build import BadSource, build
+from grading.build.adapt import BadAdaptation
+from grading.build.notebook import to_json
+from grading.course import Course
+from grading.course_file import NAME, CourseFile, read_course_file
+from grading.errors import UserError
+from grading.files import write_output
+
+SOLUTIONS = Path(__file__).resolve().parents[2] / "solutions"
+
+
+def build_sources(file: CourseFile, labs: Collection[str] | None = None) -> dict[str, NotebookNode]:
+    """The solved notebook of each lab by name; `labs` are numbers, in place of those of the file.
+
+    Raises UserError for a lab that there is not, and for what a lab does not have.
+    """
+    wanted = file.labs if labs is None else labs
+    sources = {path.stem[:2]: path for path in sorted(SOLUTIONS.glob("[0-9][0-9]_*.py"))}
+    if not sources:
+        raise UserError(f"{SOLUTIONS} has no labs", "run this from a full checkout, not from a student bundle")
+    named = [*(wanted or ()), *(name[:2] for name in (*file.wanted.leave_out, *file.wanted.points))]
+    if unknown := sorted(set(named) - set(sources)):
+        raise UserError(f"there is no lab {unknown[0]}", f"there are {', '.join(sources)}")
+    try:
+        paths = [path for number, path in sources.items() if wanted is None or number in wanted]
+        return {path.stem: build(path, wanted=file.wanted).solution for path in paths}
+    except BadSource as error:
+        raise UserError("a lab's source is refused", f"fix this: {'; '.join(map(str, error.problems))}") from error
+    except BadAdaptation as error:
+        raise UserError(f"{NAME} cannot be followed", str(error)) from error
+
+
+def renew_sources(course: Course) -> Mapping[str, str]:
+    """Make `source/` what the labs and `course.toml` say now; by lab, what became of it ("new", "changed", "same").
+
+    A notebook that is replaced is kept under `.grading/sources/`. A lab that the course no longer has stays as it is.
+    """
+    told = {}
+    for lab, notebook in build_sources(read_course_file(course.root / NAME)).items():
+        path, text = course.source(lab), to_json(notebook)
+        before = path.read_bytes() if path.is_file() else None
+        told[lab] = "new" if before is None else "same" if before == text.encode() else "changed"
+        if told[lab] == "changed":
+            digest = hashlib.sha256(before).hexdigest()
+            write_output(course.root / ".grading" / "sources" / lab / f"{digest}.ipynb", before.decode())
+        if told[lab] != "same":
+            write_output(path, text)
+    return told
