@@ -24,9 +24,11 @@ from labkit.oracles import oracle_of
 from labkit.spec import Case, CaseRun, Exercise, Observation, Oracle, Tree, Trouble
 from labkit.tree import clone
 
-__all__ = ["SECRET", "TESTS", "CaseSet", "answers_in", "hidden_verdict", "public_verdict", "solution_of"]
+__all__ = ["PATIENCE_S", "SECRET", "TESTS", "CaseSet", "answers_in", "hidden_verdict", "public_verdict", "solution_of"]
 TESTS = Path(__file__).resolve().parents[1]
 SECRET = Secret(b"a course key for the tests", "lab", "ada", "first")
+PATIENCE_S = 120.0
+"""For a run whose figures are looked at: one that a busy machine cut short would have held less."""
 NO_INPUTS: Tree = {}
 """Of an answer that is refused before any case is run."""
 

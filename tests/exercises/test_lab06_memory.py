@@ -12,7 +12,7 @@ from labkit import exercises
 from labkit.observe import gather_answers, make_inputs, observe
 from labkit.oracles import oracle_of
 from labkit.spec import CaseRun, MiB
-from tests.exercises.harness import answers_in, solution_of
+from tests.exercises.harness import PATIENCE_S, answers_in, solution_of
 
 WATCHED_FROM = 32 * MiB
 """What a process may grow beyond its budget before it is doubted (`grading.supervisor.witness`)."""
@@ -41,7 +41,9 @@ def test_what_is_kept_stands_out_of_the_watched_budget(wrong: str) -> None:
 
     def peak_bytes(source: str) -> float:
         answers = gather_answers(exercise, answers_in(exercise.id, source))
-        return observe(exercise, answers, case, tree, lend=True).measured["peak_bytes"]
+        found = observe(exercise, answers, case, tree, wall_s=PATIENCE_S, lend=True)
+        assert found.trouble is None
+        return found.measured["peak_bytes"]
 
     limit = budget.limit(CaseRun(case, tree))
     assert peak_bytes(solution_of(exercise.id)) <= limit

@@ -15,7 +15,7 @@ from labkit.check.judge import judge
 from labkit.observe import gather_answers, make_inputs, observe
 from labkit.oracles import oracle_of
 from labkit.spec import CaseRun, MiB, Observation
-from tests.exercises.harness import answers_in, solution_of
+from tests.exercises.harness import PATIENCE_S, answers_in, solution_of
 
 NONSENSE = (None, "text", 3, [], {}, torch.tensor(float("nan")), torch.zeros(3, 0), True)
 
@@ -32,7 +32,9 @@ def test_an_update_that_is_formed_stands_out_of_the_watched_budget() -> None:
 
     def peak_bytes(source: str) -> float:
         answers = gather_answers(exercise, answers_in(exercise.id, source))
-        return observe(exercise, answers, case, tree, lend=True).measured["peak_bytes"]
+        found = observe(exercise, answers, case, tree, wall_s=PATIENCE_S, lend=True)
+        assert found.trouble is None
+        return found.measured["peak_bytes"]
 
     formed = example("wrong", "08-lora-linear/forms_the_update").source
     limit = budget.limit(CaseRun(case, tree))

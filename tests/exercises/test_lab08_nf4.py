@@ -15,7 +15,7 @@ from labkit.oracles import oracle_of
 from labkit.oracles.lab08.nf4_read import CODEBOOK
 from labkit.oracles.lab08.small_task import loss_after_training
 from labkit.spec import CaseRun, MiB
-from tests.exercises.harness import answers_in, solution_of
+from tests.exercises.harness import PATIENCE_S, answers_in, solution_of
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +50,10 @@ def test_a_weight_that_is_kept_stands_out_of_the_watched_budget() -> None:
     tree = make_inputs(exercise, case, 0)
 
     def measured(source: str) -> dict:
-        return observe(
-            exercise, gather_answers(exercise, answers_in(exercise.id, source)), case, tree, lend=True
-        ).measured
+        answers = gather_answers(exercise, answers_in(exercise.id, source))
+        found = observe(exercise, answers, case, tree, wall_s=PATIENCE_S, lend=True)
+        assert found.trouble is None
+        return found.measured
 
     right = measured(solution_of(exercise.id))
     wrong = measured(example("wrong", "08-frozen-nf4/saves_the_weight").source)
