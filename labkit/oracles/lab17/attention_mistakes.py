@@ -22,7 +22,12 @@ KV = ("w_k", "w_v")
 
 
 def attention(
-    case: Heads, x: Tensor, weights: tuple[Tensor, ...], is_causal: bool = True, in_turn: bool = False
+    case: Heads,
+    x: Tensor,
+    weights: tuple[Tensor, ...],
+    is_causal: bool = True,
+    in_turn: bool = False,
+    is_scaled: bool = True,
 ) -> Tensor:
     """One process's attention, or a rank's term of it where the weights are a rank's parts.
 
@@ -35,7 +40,9 @@ def attention(
     q, k, v = (heads(F.linear(x, one)) for one in weights[:3])
     if in_turn:
         k, v = (one.repeat(1, q.shape[1] // one.shape[1], 1, 1) for one in (k, v))
-    mixed = F.scaled_dot_product_attention(q, k, v, is_causal=is_causal, enable_gqa=True)
+    mixed = F.scaled_dot_product_attention(
+        q, k, v, is_causal=is_causal, enable_gqa=True, scale=None if is_scaled else 1.0
+    )
     return F.linear(mixed.transpose(1, 2).flatten(2), weights[3])
 
 
@@ -69,6 +76,7 @@ class Slip:
     """
 
     is_causal: bool = True
+    is_scaled: bool = True
     in_turn: bool = False
     back_summed: bool = False
     own_sum: bool = False
@@ -93,7 +101,7 @@ def result(run: CaseRun[Heads], slip: Slip) -> list[Found]:
         terms, xs, grads = [], [], []
         for mine in parts:
             here = x.clone().requires_grad_()
-            term = attention(case, here, tuple(mine.values()), slip.is_causal, slip.in_turn)
+            term = attention(case, here, tuple(mine.values()), slip.is_causal, slip.in_turn, slip.is_scaled)
             factor = n if slip.back_summed else 1
             here_grad, *own = torch.autograd.grad(term, [here, *mine.values()], grad * factor)
             terms.append(term.detach())

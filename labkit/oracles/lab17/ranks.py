@@ -25,10 +25,16 @@ Found = dict[str, Any]
 """What one rank has."""
 
 
+MOST_MICRO_BATCHES = 4
+
+
 def places_of(parameters: Sequence[str]) -> dict[str, str]:
     """How the parts of a rank's result are called: `{"x": "gradient of x", "grads.w_k": "gradient of w_k", ...}`."""
     places = {"x": "gradient of x", "y": "output"}
+    for at in range(MOST_MICRO_BATCHES):
+        places |= {f"x.{at}": f"gradient of x, micro-batch {at}", f"y.{at}": f"output, micro-batch {at}"}
     places |= {f"grads.{name}": f"gradient of {name}" for name in parameters}
+    places |= {f"shapes.{name}.{dim}": f"length of dimension {dim} of {name}" for name in parameters for dim in (0, 1)}
     return places | {f"shapes.{name}": f"shape of {name}" for name in parameters}
 
 

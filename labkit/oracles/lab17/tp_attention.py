@@ -224,6 +224,10 @@ TP_ATTENTION = Oracle(
             "Tokens attend to tokens that come after them. Attention is causal: is_causal=True.",
         ),
         Hint(
+            slipped(Slip(is_scaled=False)),
+            "The scores were not divided by the square root of head_dim.",
+        ),
+        Hint(
             played(lambda run, rank, one: {"x": times(one["x"], 1 / run.case.n_ranks)}),
             "The gradient of x is the mean over the ranks. The ranks' gradients are parts of one sum: op='sum'.",
         ),

@@ -290,6 +290,16 @@ TP_MLP = Oracle(
             "The gradient of x is each rank's own part. Every rank used the whole x, so its gradient is the sum over "
             "the ranks: the all-reduce of the backward pass is missing where x comes in.",
         ),
+        Hint(
+            slipped(Slip(own_sum=True, back_factor=0)),
+            "The function at the end of the layer lets the output through and sums its gradient. It should be the "
+            "other way round there: sum the output, and let the gradient through.",
+        ),
+        Hint(
+            slipped(Slip(own_sum=True, own_x=True, x_factor=0, back_factor=0)),
+            "The two functions are exchanged. Where x comes in, x goes through and its gradient is summed. At the end, "
+            "the output is summed and its gradient goes through.",
+        ),
         Hint(slipped(Slip(back_factor=0)), SUM_BACK),
         Hint(slipped(Slip(back_factor=0, own_x=True)), SUM_BACK),
         Hint(
