@@ -38,8 +38,10 @@ labkit.leave_out_blanks()  # a cell that needs an answer you have not written ye
 # Your score is **virtual hours to finish**: the declared steps multiplied by the billed time of one step, and once
 # what `setup` takes. All of these are counts, so anybody can work the score out again from your script.
 #
-# Nothing in the script may depend on the size of the model, on values, or on the step's number, apart from plain numbers
-# such as the learning rate: every step has to dispatch the same operations, at every size. The engine compares them.
+# Two rules keep both runs the same. First, nothing in the script may depend on the size of the model, on values, or on
+# the step's number, apart from plain numbers such as the learning rate: every step has to dispatch the same operations,
+# at every size. The engine compares them. Second, every step trains the whole model on every token that it takes: at
+# least 6 FLOPs for each weight and token, and each weight is updated.
 
 # %%
 for machine in MACHINES.values():

@@ -57,6 +57,12 @@ _MODEL = "attend attention blocks down embed head n_heads norm norm1 norm2 out p
 ATTRIBUTES = frozenset(" ".join((_TENSOR, _OBJECTS, _RUN, _MODEL)).split())
 """Of values: tensors, modules, optimizers, lists and dicts, the run, the model. What a script defines comes on top."""
 
+BASES = ("nn.Module", "torch.nn.Module", "torch.autograd.Function")
+"""What a class of a script can inherit from, beside other classes of its own."""
+
+MAY_BE_SET = ("data", "grad", "norm", "requires_grad")
+"""Of what a tensor has. No other name of a tensor's can be set, because its bytes are counted by asking it."""
+
 IMPORTS = {
     "import torch",
     "import math",

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
+from torch import Tensor
 
-from labkit.capstone.cost import Costs, Step
+from labkit.capstone.cost import Costs, Step, storage_of
 from labkit.capstone.fake import FakeRun
 from labkit.capstone.machine import MACHINES, Machine
 from labkit.capstone.run import RuleBroken
@@ -33,6 +34,7 @@ class Bill:
 
     peak_bytes: by category, each rounded up to 1 MiB. sequences: that the card asks for in a step. flops: by dtype.
     unsupported: dtypes of products that the machine's cards cannot run. operations: of the step, in their order.
+    matrix_flops: of products of two matrices. unwritten: weights of which the step writes less than there is.
     """
 
     machine: str
@@ -46,6 +48,8 @@ class Bill:
     host_bytes: int
     link_bytes: int
     unsupported: tuple[str, ...] = ()
+    matrix_flops: int = 0
+    unwritten: tuple[str, ...] = ()
     operations: tuple[Step, ...] = field(default=(), repr=False, compare=False)
 
     @property
@@ -71,10 +75,13 @@ def bill(script: Script, size: Size = BILLION, machine: Machine | None = None, r
         for number in range(N_STEPS):
             counting = costs if number == N_STEPS - 1 else first
             run._put("_costs", counting)
+            weights = _weights(run)
+            counting.watch(weights.values())
             with counting:
                 served = run._one_step(step, state, number)
             gc.collect()
             run._label_all()
+        unwritten = tuple(name for name, one in weights.items() if costs.written.get(storage_of(one), 0) < one.numel())
         peak = profile.peak_by_category
     if run._model is None:
         raise RuleBroken("the script never asked for run.model(): there is nothing that it trains")
@@ -90,8 +97,15 @@ def bill(script: Script, size: Size = BILLION, machine: Machine | None = None, r
         costs.host_bytes,
         costs.link_bytes,
         tuple(sorted(costs.unsupported | first.unsupported)),
+        costs.matrix_flops,
+        unwritten,
         tuple(costs.operations),
     )
+
+
+def _weights(run: FakeRun) -> dict[str, Tensor]:
+    """The model's weights by name, as the memory that they lie in now."""
+    return {} if run._model is None else {name: one.detach() for name, one in run._model.named_parameters()}
 
 
 @contextmanager

@@ -8,7 +8,7 @@ overlaps. What is copied to the host or sent to other cards is added by whoever 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -23,6 +23,8 @@ _NO_BYTES = ("empty", "new_empty", "_local_scalar_dense", "detach", "lift_fresh"
 _ONLY_WRITES = ("copy_", "fill_", "zero_", "normal_", "uniform_", "random_", "_foreach_zero_", "_foreach_copy_")
 _PICKS = ("embedding", "gather", "index", "index_select", "nll_loss_forward")
 """Operations that read of their first tensor only what they pick from it."""
+_BY_WEIGHTS = ("mm", "addmm", "addmm_")
+"""Products of two matrices, as those of tokens and weights are; attention multiplies batches of them."""
 
 Step = tuple[str, tuple[tuple[tuple[int, ...], str], ...]]
 """An operation as it is compared: its name, and shape and dtype of every tensor that goes in."""
@@ -32,6 +34,7 @@ class Costs(Meter):
     """Counts while it is entered. machine: without one, operations are listed and nothing is counted.
 
     seconds: on the machine. unsupported: dtypes of products that it cannot run. operations: in their order.
+    matrix_flops: of products of two matrices. written: elements, by the storages that `watch` was told of.
     """
 
     def __init__(self, machine: Machine | None = None) -> None:
@@ -39,7 +42,8 @@ class Costs(Meter):
         self.machine = machine
         self.operations: list[Step] = []
         self.flops: Counter[str] = Counter()
-        self.n_bytes = self.host_bytes = self.link_bytes = 0
+        self.n_bytes = self.host_bytes = self.link_bytes = self.matrix_flops = 0
+        self.written: dict[int, int] = {}
         self.seconds = 0.0
         self.unsupported: set[str] = set()
         self._paused = False
@@ -52,6 +56,15 @@ class Costs(Meter):
             yield
         finally:
             self._paused = before
+
+    def watch(self, tensors: Iterable[Tensor]) -> None:
+        """Count from now on how many elements are written into these."""
+        self.written = {storage_of(one): 0 for one in tensors}
+
+    def wrote(self, tensor: Tensor) -> None:
+        """All of the tensor has been written."""
+        if (storage := storage_of(tensor)) in self.written:
+            self.written[storage] += tensor.numel()
 
     def copied(self, n_bytes: int) -> None:
         """Bytes have gone between card and host."""
@@ -86,24 +99,32 @@ class Costs(Meter):
         if flops:
             dtype = str(used[0].dtype).removeprefix("torch.")
             self.flops[dtype] += flops
+            self.matrix_flops += flops * (name in _BY_WEIGHTS)
             rate = self.machine.flops_per_s.get(dtype)
             if rate is None:
                 self.unsupported.add(dtype)
             else:
                 seconds = flops / rate
-        n_bytes = _moved_bytes(func, name, args, used, result)
+        written = _written(func, args)
+        for one in written:
+            self.wrote(one)
+        n_bytes = _moved_bytes(name, used, written, result)
         self.n_bytes += n_bytes
         self.seconds += max(seconds, n_bytes / self.machine.bytes_per_s)
 
 
-def _moved_bytes(func, name: str, args: Sequence, used: list[Tensor], result: object) -> int:
+def storage_of(tensor: Tensor) -> int:
+    """What tells a tensor's memory from that of others while it lives."""
+    return tensor.untyped_storage()._cdata
+
+
+def _moved_bytes(name: str, used: list[Tensor], written: list[Tensor], result: object) -> int:
     """Bytes read and written; a view moves nothing."""
     if name.startswith(_NO_BYTES):
         return 0
     made = tensors_in(list(result) if isinstance(result, tuple) else [result], [])
-    inputs = {one.untyped_storage()._cdata for one in used}
-    new = [one for one in made if one.untyped_storage()._cdata not in inputs]
-    written = _written(func, args)
+    inputs = {storage_of(one) for one in used}
+    new = [one for one in made if storage_of(one) not in inputs]
     if not new and not written:
         return 0
     read = list(used)

@@ -24,13 +24,15 @@ from labkit.capstone.tiny import Trained, loss_of, train_tiny
 from labkit.units import in_bytes
 
 PUBLIC_SEEDS = (11, 12, 13)
+FLOPS_OF_TRAINING = 6
+"""For each weight and token: 2 in the forward pass, 4 in the backward pass."""
 
 Done = TypeVar("Done")
 
 
 @dataclass(frozen=True)
 class Stopped(Exception):
-    """A try ended early. kind: "refused", "raised", "rule", "dtype", "memory", "size", "data", "rank", "tokens"."""
+    """A try ended early. kind: "refused", "raised", "rule", "dtype", "memory", "size", "data", "work", "tokens"."""
 
     kind: str
     text: str
@@ -59,6 +61,9 @@ def play(text: str, seeds: Sequence[int] = PUBLIC_SEEDS, secret: int = 0, machin
         for seed in seeds:
             trained = _run(lambda seed=seed: train_tiny(script, seed, machine))
             _check_steps(trained, small, machine)
+            # Only now: what works without data alone has been told so.
+            for billed in (full, small, other):
+                _check_work(billed)
             found["weights"].append(dict(trained.weights))
     except ScriptRefused as error:
         found |= {"kind": "refused", "problem": str(error)}
@@ -142,6 +147,19 @@ def _check_bill(full: Bill, machine: Machine) -> None:
         raise Stopped("memory", f"the peak is {in_bytes(peak)}, a card has {in_bytes(machine.memory_bytes)}: {text}")
     if not full.sequences:
         raise Stopped("tokens", "a step of the bill asks for no tokens")
+
+
+def _check_work(bill: Bill) -> None:
+    """A step multiplies every token by every weight, there and back twice, and writes every weight."""
+    least = FLOPS_OF_TRAINING * bill.size.n_multiplied * bill.sequences * bill.size.seq_len
+    if bill.matrix_flops < least:
+        found, wanted = (f"{flops / 10**12:,.3f} TFLOP" for flops in (bill.matrix_flops, least))
+        raise Stopped(
+            "work", f"a step has {found} of products with weights; for the tokens that it takes it is {wanted}"
+        )
+    if bill.unwritten:
+        more = f" and {len(bill.unwritten) - 1} more" if len(bill.unwritten) > 1 else ""
+        raise Stopped("work", f"a step leaves weights as they were, or a part of them: {bill.unwritten[0]}{more}")
 
 
 def _check_sizes(full: Bill, other: Bill, where: str) -> None:

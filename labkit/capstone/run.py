@@ -85,6 +85,7 @@ class Run(ABC):
 
     def to_host(self, tensor: Tensor) -> OnHost:
         """A copy of the tensor in the host's memory. The card waits for it."""
+        _check_tensor(tensor)
         tensor = tensor.detach()
         self._costs.copied(tensor.numel() * tensor.element_size())
         with self._costs.paused():
@@ -92,6 +93,8 @@ class Run(ABC):
 
     def to_device(self, there: OnHost) -> Tensor:
         """A copy of what lies in the host's memory. The card waits for it."""
+        if not isinstance(there, OnHost):
+            raise RuleBroken("run.to_device takes what run.to_host has returned, and nothing else")
         self._costs.copied(math.prod(there.shape) * there.dtype.itemsize)
         out = torch.empty(there.shape, dtype=there.dtype)
         with self._costs.paused():
@@ -100,7 +103,9 @@ class Run(ABC):
 
     def all_reduce(self, tensor: Tensor) -> Tensor:
         """Sum the tensor over all cards, in place."""
+        _check_tensor(tensor)
         n = self.world_size
+        self._costs.wrote(tensor)
         self._costs.sent(2 * (n - 1) / n * tensor.numel() * tensor.element_size(), 2 * (n - 1))
         if n > 1:
             with self._costs.paused():
@@ -109,6 +114,7 @@ class Run(ABC):
 
     def reduce_scatter(self, tensor: Tensor) -> Tensor:
         """The sum over all cards, of which this card gets its part: 1/world_size of the first dimension."""
+        _check_tensor(tensor)
         n = self.world_size
         _check_parts(tensor, n)
         self._costs.sent((n - 1) / n * tensor.numel() * tensor.element_size(), n - 1)
@@ -119,6 +125,7 @@ class Run(ABC):
 
     def all_gather(self, part: Tensor) -> Tensor:
         """The parts of all cards one after the other, along the first dimension."""
+        _check_tensor(part)
         n = self.world_size
         self._costs.sent((n - 1) * part.numel() * part.element_size(), n - 1)
         out = torch.empty((part.shape[0] * n, *part.shape[1:]), dtype=part.dtype)
@@ -146,6 +153,11 @@ class Run(ABC):
 
     @abstractmethod
     def _all_gather(self, out: Tensor, part: Tensor) -> None: ...
+
+
+def _check_tensor(tensor: Tensor) -> None:
+    if not isinstance(tensor, Tensor):
+        raise RuleBroken(f"this is called with a tensor, not with a {type(tensor).__name__}")
 
 
 def _check_parts(tensor: Tensor, n: int) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from labkit.capstone.allowed import ATTRIBUTES, BUILTINS, IMPORTS, REFUSED, namespace, of_namespaces
+from labkit.capstone.allowed import ATTRIBUTES, BASES, BUILTINS, IMPORTS, MAY_BE_SET, REFUSED, namespace, of_namespaces
 from labkit.capstone.kit import KIT
 from labkit.capstone.machine import MACHINES
 
@@ -53,8 +53,9 @@ class Script:
 def read(text: str) -> Script:
     """The script of this text, with what it declares. Raises ScriptRefused."""
     tree = _parsed(text)
+    defined, classes = _defined(tree), _classes(tree)
     for node in ast.walk(tree):
-        if reason := _refusal(node, _defined(tree)):
+        if reason := _refusal(node, defined, classes):
             raise ScriptRefused(f"line {getattr(node, 'lineno', 1)}: {reason}")
     declared = dict(_constants(tree))
     missing = [name for name in ("setup", "step") if name not in _functions(tree)]
@@ -94,8 +95,8 @@ def _parsed(text: str) -> ast.Module:
         raise ScriptRefused("this is no Python that could be read") from None
 
 
-def _refusal(node: ast.AST, defined: frozenset[str]) -> str | None:
-    """Why a part of a script is refused, if it is."""
+def _refusal(node: ast.AST, defined: frozenset[str], classes: frozenset[str]) -> str | None:
+    """Why a part of a script is refused, if it is. classes: names that stand for the script's own classes alone."""
     if isinstance(node, ast.Import | ast.ImportFrom) and ast.unparse(node) in IMPORTS:
         return None
     if isinstance(node, REFUSED):
@@ -110,6 +111,8 @@ def _refusal(node: ast.AST, defined: frozenset[str]) -> str | None:
         return f"`{node.id}` is given, and cannot be replaced"
     if isinstance(node, ast.Attribute):
         return _refused_attribute(node, defined)
+    if isinstance(node, ast.ClassDef) and (reason := _refused_class(node, classes)):
+        return reason
     if isinstance(node, ast.arg | ast.FunctionDef | ast.ClassDef):
         name = node.arg if isinstance(node, ast.arg) else node.name
         if name in GIVEN or (name.startswith("_") and name.strip("_") and name != "__init__"):
@@ -117,9 +120,29 @@ def _refusal(node: ast.AST, defined: frozenset[str]) -> str | None:
     return None
 
 
+def _refused_class(node: ast.ClassDef, classes: frozenset[str]) -> str | None:
+    """A tensor of a class of the script's own could tell the meter what it likes."""
+    for base in (*node.bases, *(keyword.value for keyword in node.keywords)):
+        text = ast.unparse(base)
+        if node.keywords or (text not in BASES and text not in classes):
+            return f"a class of a script is a `nn.Module` or a `torch.autograd.Function`, not a `{text}`"
+    return None
+
+
+def _classes(tree: ast.Module) -> frozenset[str]:
+    """Names that the script gives to its classes, and to nothing else."""
+    names = [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    others = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    others |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    others |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    return frozenset(names) - others
+
+
 def _refused_attribute(node: ast.Attribute, defined: frozenset[str]) -> str | None:
     if isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name) and node.value.id in (*GIVEN, "run"):
         return f"`{ast.unparse(node)}` cannot be set: a script patches nothing"
+    if isinstance(node.ctx, ast.Store) and hasattr(torch.Tensor, node.attr) and node.attr not in MAY_BE_SET:
+        return f"`.{node.attr}` is something that tensors do, and cannot be set: call what is yours by another name"
     if node.attr == "__init__" and ast.unparse(node.value) == "super()":
         return None
     if node.attr in ATTRIBUTES or node.attr in of_namespaces(KIT) or node.attr in defined:

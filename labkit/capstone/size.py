@@ -27,6 +27,11 @@ class Size:
         h = self.width
         return self.n_layers * (12 * h * h + 2 * h) + (self.vocab + self.seq_len + 1) * h
 
+    @property
+    def n_multiplied(self) -> int:
+        """Of those, the weights that every token is multiplied by: the blocks' matrices, and the head."""
+        return self.n_layers * 12 * self.width**2 + self.vocab * self.width
+
 
 TINY = Size(width=32, n_heads=4, vocab=64, seq_len=32)
 BILLION = Size(width=4608, n_heads=36, vocab=16_000, seq_len=2048)

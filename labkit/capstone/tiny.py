@@ -27,7 +27,7 @@ from labkit.capstone.run import RuleBroken
 from labkit.capstone.script import Script, load
 from labkit.capstone.size import TINY
 
-N_LOOKED_AT = 5
+N_LOOKED_AT = 20
 """Steps of a run whose operations are listed."""
 _HALF = re.compile(r"\bfloat16\b|\.\s*half\b")
 

@@ -75,6 +75,9 @@ WAYS_OUT = (
     "x = model.head.untyped_storage()",
     "x = model.head.data_ptr()",
     "x = torch.linalg",
+    "model.head.numel = lambda: 0",
+    "class Own(nn.Parameter): pass",
+    "class Own(nn.Module, metaclass=nn.Module): pass",
 )
 
 
@@ -93,6 +96,13 @@ def test_a_name_of_its_own_does_not_open_an_attribute_of_ours() -> None:
     setup, _ = load(read(text))
     with pytest.raises(NameError):
         setup(None)
+
+
+def test_a_class_of_tensors_is_refused_under_another_name_too() -> None:
+    read(with_line("class Own(nn.Module): pass\n    class Other(Own): pass"))
+    for bases in ("Kind = nn.Parameter", "class Kind(nn.Module): pass\n    Kind = nn.Parameter"):
+        with pytest.raises(ScriptRefused, match="a class of a script is a"):
+            read(with_line(f"{bases}\n    class Own(Kind): pass"))
 
 
 def test_what_is_given_cannot_be_set_at_run_time_either() -> None:
@@ -125,6 +135,11 @@ ENDS = (
     ("x = 1 / 0", "raised", "line 15: ZeroDivisionError"),
     ("run.tokens(128)", "rule", "128 sequences at the most"),
     ("run.model()", "rule", "called twice"),
+    ("run.all_reduce([1])", "rule", "called with a tensor, not with a list"),
+    ("run.to_device(model.head)", "rule", "what run.to_host has returned, and nothing else"),
+    ("x, y = x[:, :16], y[:, :16]", "work", "TFLOP of products with weights; for the tokens that it takes it is"),
+    ("optimizer.parameters.pop()", "data", "in the bill, and"),
+    ("model.head.requires_grad_(False)", "work", "of products with weights"),
 )
 
 

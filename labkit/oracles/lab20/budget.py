@@ -122,6 +122,10 @@ DIAGNOSE = (
         "A script patches nothing: what is counted, and how the model is evaluated, is not its to decide.",
     ),
     Hint(
+        ended("refused", "a class of a script"),
+        "Tensors tell the meter how large they are, so a script makes no kind of tensor of its own.",
+    ),
+    Hint(
         ended("refused", "among what a script may use"),
         "A script keeps what it needs in tensors, where it is counted. Ways out of them, such as NumPy or files, are "
         "closed.",
@@ -144,6 +148,11 @@ DIAGNOSE = (
         ended("data"),
         "What a step does may not depend on the values in tensors or on the step's number. On the bill, tensors hold "
         "no values, and only one step is counted.",
+    ),
+    Hint(
+        ended("work"),
+        "Every step trains the whole model on every token that it takes: `x` and `y` as they come, through all blocks, "
+        "and each weight is updated. To do less, take fewer sequences or declare fewer steps.",
     ),
     Hint(
         ended("dtype"),
