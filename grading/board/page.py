@@ -6,12 +6,13 @@ What a student wrote (one line of each entry) is made harmless, as every text is
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from grading.board.gpu_times import GpuTime
 from grading.board.places import Board
+from grading.board.scripts import FOLDER
 from grading.isolation import isolates
 from grading.pages import template_of
 from labkit.capstone import Entry
@@ -37,8 +38,13 @@ def as_page(
     until: datetime.datetime | None,
     gpu_times: Mapping[str, GpuTime],
     verified: tuple[str, ...] = (),
+    published: Collection[str] = (),
 ) -> str:
-    """The page's text. verified: sentences on how the scores were worked out again, where they were."""
+    """The page's text.
+
+    verified: sentences on how the scores were worked out again, where they were. published: the digests of scripts that
+    lie in FOLDER beside the page.
+    """
     shown = {row.entry.digest for row in board.places} & set(gpu_times)
     widest = max((row.entry.total_peak_bytes for row in board.rows), default=0)
     scale = max(board.memory_bytes or 0, widest)
@@ -50,6 +56,8 @@ def as_page(
         gpu_times=gpu_times,
         has_gpu=bool(shown),
         verified=verified,
+        published=published,
+        scripts=FOLDER,
         categories=CATEGORIES,
         untrusted=untrusted,
         bar=lambda entry: bar_of(entry, scale),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from grading.board.entries import EXERCISE, Candidate, find_candidates
@@ -17,6 +17,7 @@ from grading.board.gpu_times import read_gpu_times
 from grading.board.lock import lock_in_words
 from grading.board.page import as_page
 from grading.board.places import Board, board_named, boards_of, same_scripts
+from grading.board.scripts import write_scripts
 from grading.board.table import as_csv
 from grading.board.verify import Verified, summary, verify
 from grading.course import Course
@@ -37,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--machine", help="only this machine's board: basement, v100, quad")
     parser.add_argument("--until", help='the freeze: "2026-03-09", or "2026-03-09 18:00 Europe/Berlin"')
     parser.add_argument("--out", type=Path, help="the folder to write to (default: the course's)")
+    parser.add_argument("--scripts", action="store_true", help="publish the scripts too, once the freeze is over")
     parser.add_argument("--verify", action="store_true", help="work every score out again from the script, isolated")
     parser.add_argument("--isolation", choices=CHOICES, default="auto", help="for --verify; default: auto")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="for --verify: scripts at a time")
@@ -52,6 +54,8 @@ def run(args: argparse.Namespace) -> int:
     if args.workers < 1:
         raise UserError("no script can be played without a worker", "give --workers 1 or more")
     until = _freeze(args.until)
+    if args.scripts and (until is None or until > datetime.datetime.now(datetime.UTC)):
+        raise UserError("scripts are published when nothing can be entered any more", "name the freeze with --until")
     candidates = find_candidates(course, until)
     boards = _boards(course, candidates.found, args.machine)
     verified: list[Verified] = []
@@ -62,8 +66,11 @@ def run(args: argparse.Namespace) -> int:
         doubted = {_whose(row.candidate) for row in verified if row.problems}
         boards = _boards(course, [each for each in candidates.found if _whose(each) not in doubted], args.machine)
     sentences = summary(verified, versions(), lock_in_words(versions())) if args.verify else []
-    written = _write(course, boards, until, args.out or course.root, tuple(sentences))
-    remarks = [*candidates.remarks, *same_scripts(boards), *written]
+    out = args.out or course.root
+    placed = [place.candidate for board in boards for place in board.places]
+    published, withheld = write_scripts(course, placed if args.scripts else (), out)
+    written = _write(course, boards, until, out, published, tuple(sentences))
+    remarks = [*candidates.remarks, *same_scripts(boards), *withheld, *written]
     say(*_standings(boards), *_problems(course, verified), *sentences, *remarks)
     return NOT_VERIFIED if any(row.problems for row in verified) else 0
 
@@ -98,7 +105,12 @@ def _whose(candidate: Candidate) -> tuple[str, str]:
 
 
 def _write(
-    course: Course, boards: list[Board], until: datetime.datetime | None, folder: Path, verified: tuple[str, ...]
+    course: Course,
+    boards: list[Board],
+    until: datetime.datetime | None,
+    folder: Path,
+    published: Collection[str],
+    verified: tuple[str, ...],
 ) -> list[str]:
     """Write both files of each board; what there is to say about them."""
     digests = {place.entry.digest for board in boards for place in board.places}
@@ -107,7 +119,7 @@ def _write(
     for board in boards:
         path = folder / f"leaderboard-{board.machine}.html"
         title = read_points(course).course_id
-        write_output(path, as_page(board, title, until, gpu.times, verified))
+        write_output(path, as_page(board, title, until, gpu.times, verified, published))
         write_output(path.with_suffix(".csv"), as_csv(board, gpu.times))
         lines.append(f"wrote {path} and {path.with_suffix('.csv').name}")
     return lines

@@ -15,6 +15,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 import grading.board.entries as entries
+import grading.board.scripts as scripts
 import grading.board.verify as verifying
 import grading.commands.leaderboard as command
 import grading.pipeline.stream as streams
@@ -35,7 +36,7 @@ def contest() -> Iterator[None]:
     """Within the block lab 94 is the one that the leaderboard is about, and is graded in this process."""
     with registered("94"), graded_in_process(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(streams, "shared_worker_tree", tree_with_fake_labs)
-        for module in (entries, verifying, command):
+        for module in (entries, scripts, verifying, command):
             patch.setattr(module, "EXERCISE", EXERCISE)
         # A sandbox that this process keeps may know the course's own labs alone.
         close_sandboxes()

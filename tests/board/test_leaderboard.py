@@ -173,6 +173,33 @@ def stored(course: Course, student: str) -> Path:
     return course.result(LAB, last.facts["job"])
 
 
+def test_scripts_are_published_after_the_freeze_and_not_before(course: Course, capsys, tmp_path: Path) -> None:
+    for words in ((), ("--until", "2999-01-01")):
+        assert main(["leaderboard", str(course.root), "--scripts", *words]) == 2
+        told = capsys.readouterr().err
+        assert "scripts are published when nothing can be entered any more: name the freeze with --until" in told
+    assert not list(course.root.glob("leaderboard*"))
+    rows, _ = board(course, capsys, "--scripts", "--until", "2026-03-10")
+    folder = course.root / "leaderboard-scripts"
+    digests = {row["digest"] for row in rows.values()}
+    assert {path.stem for path in folder.iterdir()} > digests, "and that of the other machine"
+    (ida,) = names(course, "ida")
+    assert (folder / f"{rows[ida]['digest']}.py").read_text() == script(50, changed="half the steps")
+    page = Page((course.root / "leaderboard-basement.html").read_text(encoding="utf-8"))
+    links = {attributes["href"] for tag, attributes in page.tags if tag == "a"}
+    assert links == {f"./leaderboard-scripts/{digest}.py" for digest in digests}
+    path = stored(course, "ida")
+    result = json.loads(path.read_text())
+    result["exercises"][EXERCISE]["hidden"]["record"]["entry"]["digest"] = "0123456789abcdef"
+    path.write_text(json.dumps(result))
+    _, told = board(course, capsys, "--scripts", "--until", "2026-03-10")
+    assert "ida: the script 0123456789abcdef is not published: its text has another digest" in told
+    assert not (folder / "0123456789abcdef.py").exists()
+    shutil.rmtree(course.root / ".grading" / "submissions" / LAB)
+    _, told = board(course, capsys, "--scripts", "--until", "2026-03-10")
+    assert told.count("is not published: ") == 5
+
+
 def test_verify_finds_every_score_as_it_is(course: Course, capsys) -> None:
     rows, told = board(course, capsys, "--verify", "--isolation", "none", "--workers", "1")
     assert len(rows) == 4
