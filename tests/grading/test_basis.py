@@ -114,8 +114,10 @@ def test_the_configuration_and_the_time_count_beside_the_key(course: Course) -> 
     assert key(course) == before
 
 
-RECORDED = {"grading.course", "grading.intake.timestamp", "grading.build", "grading.errors"}
-"""Read for what they return, of which the basis has a digest or a text: the template's cells, the key, the time."""
+RECORDED = {"grading.course", "grading.intake.store", "grading.intake.timestamp", "grading.build", "grading.errors"}
+"""Read for what they return, of which the basis has a digest or a text: the template's cells, the key, the time, and
+where an archived notebook lies, whose digest is its name.
+"""
 REFUSES = {"grading.intake.names"}
 """It says whether a job is made, never what is in it; what was refused has no grade that could stand."""
 MAKE_JOBS = ("submissions", "rebuild.submission", "rebuild.template", "rebuild.merge", "supervisor.job")
