@@ -23,6 +23,7 @@ from labkit.oracles.lab18.interleaved import may_keep
 from labkit.oracles.lab18.one_f_one_b import due, may_hold, reference
 from labkit.pipeline import Action, ScheduleError
 from labkit.torch_oracles import schedule_ops
+from labkit.tree import Opaque
 from tests.exercises.harness import answers_in, solution_of
 
 pytestmark = pytest.mark.lab("18")
@@ -178,6 +179,7 @@ def test_no_order_at_all_is_shorter(memory: int) -> None:
 
 def test_an_entry_that_is_none_is_shown() -> None:
     for order, text in (
+        (Opaque("generator"), r"gpipe returned something of type generator: it has to be a list"),
         (None, r"gpipe returned None: it has to be a list, and each entry a pair such as \('F', 0\)"),
         (["F0"], "entry 0 is 'F0'"),
         ([("F", 0.5)], r"entry 0 is \('F', 0.5\)"),

@@ -8,6 +8,7 @@ from typing import Any
 
 from labkit.pipeline import Action, Costs, ScheduleRun, run_schedule
 from labkit.spec import Case
+from labkit.tree import Opaque
 
 
 @dataclass(frozen=True)
@@ -69,5 +70,7 @@ def run_of(answer: Callable[[int, int, int], object], case: Pipe = Pipe()) -> Sc
 
 
 def _told(value: object) -> str:
+    if isinstance(value, Opaque):
+        return f"something of type {value.type_name}"
     text = repr(tuple(value) if isinstance(value, list) and len(value) in (2, 3) else value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -142,6 +142,15 @@ def names_stages(run: CaseRun[Looped]) -> object:
     return all(one == set(range(rank, case.n_ranks * case.n_chunks, case.n_ranks)) for rank, one in enumerate(named))
 
 
+def swaps_chunk_and_micro_batch(run: CaseRun[Looped]) -> object:
+    """The micro-batch stands before the chunk. Where they are as many, nobody can tell."""
+    case = run.case
+    if case.n_chunks == case.n_microbatches:
+        return CANNOT_TELL
+    named = [[{entry[place] for entry in order} for place in (1, 2)] for order in run.got["orders"]]
+    return all(one == [set(range(case.n_microbatches)), set(range(case.n_chunks))] for one in named)
+
+
 def past_the_last(run: CaseRun[Looped]) -> object:
     """The warm-up would be longer than all there is to run, and micro-batches are listed that do not exist."""
     case = run.case
@@ -188,6 +197,10 @@ INTERLEAVED = Oracle(
         Hint(
             names_stages,
             "The second number is that of the chunk on its rank, from 0 to n_chunks - 1, and not that of the stage.",
+        ),
+        Hint(
+            swaps_chunk_and_micro_batch,
+            "The second number of a triple is the chunk, and the third is the micro-batch. Here they are exchanged.",
         ),
         Hint(
             one_chunk_s_worth,
