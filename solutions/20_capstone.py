@@ -1,6 +1,27 @@
 # %% [markdown]
 # # Lab 20: All of it together
 #
+# A step of training with 1.1 billion parameters and 8 texts of 2,048 tokens takes 60 GiB as everybody writes it first.
+# Two changed words (`bfloat16` for the weights, `fused` for attention) bring it to 22 GiB, and a third one brings it to
+# 15. The card in the basement has 8. **How much further can you go, and what does every step cost in time?**
+#
+# In this lab you work out what a run will cost before it runs, write the cheapest one that you can, find out which of
+# its tricks earned what, and judge whose records are honest. There is hardly a new idea in it. Everything that you need
+# is from the labs before:
+#
+# | from | comes | here it is |
+# |---|---|---|
+# | 01, 05 | what a step keeps, recomputation, logits in chunks, offloading | 20-predict; `kit.checkpoint`, `kit.chunked_loss`, `run.to_host` |
+# | 02, 03 | formats, stochastic rounding, autocast | weights in 16 bits, `kit.autocast` |
+# | 04 | micro-batches, noise of a gradient | how many texts a step needs, and how many at a time |
+# | 06 | small states, updates inside the backward pass | `kit.AdamW8bit`, `kit.Adafactor`, `kit.Muon`, `kit.step_in_backward` |
+# | 07 | the order of samples, going on after a crash | the tokens of a log, in 20-referee |
+# | 08 | few trained weights | not allowed here: all weights are trained. It is a row of the feature tables |
+# | 09, 10 | a clock that does not lie, the roofline | virtual hours: FLOPs and bytes, and the slower of the two |
+# | 11, 12, 13 | compiled, fused and tiled kernels | `attention="fused"`, and nobody keeps scores |
+# | 14, 15, 16 | rings, data parallel, sharded states | the machine with four cards |
+# | 17, 18, 19 | cutting up layers, depth and texts | what you would need if one layer did not fit into a card |
+#
 # [[time]]
 
 # %% nbgrader={"grade": false, "grade_id": "20-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -13,6 +34,8 @@ import torch
 import labkit.figures
 from labkit import Predictions, check, progress, written
 from labkit.capstone import MACHINES, ghosts, kit, standing
+from labkit.exercises.lab20.config import Config, script_of
+from labkit.material.lab20_bills import CHEAPER, billed
 from labkit.material.lab20_knobs import KNOBS, bill_with
 from labkit.material.lab20_logs import example_logs
 from labkit.material.lab20_try import my_try
@@ -21,11 +44,169 @@ guesses = Predictions("20")
 labkit.leave_out_blanks()  # a cell that needs an answer you have not written yet says so
 
 # %% [markdown]
+# ## What a run will cost, before it runs
+#
+# You cannot try a step of a billion parameters on a laptop, and neither can we. So the lab's engine **bills** a script:
+# it runs a step on tensors that have shapes and no data, and counts all bytes and operations. That takes two seconds.
+# But you want to know what to change *before* you write the script, and for that you need a rule instead of a bill.
+#
+# A **run** is described by a `Config`. This is one, and its script, in which `run.model` gives the model, `run.tokens(n)`
+# the next `n` texts, and `run.all_reduce` sums a tensor over all cards:
+
+# %%
+config = Config(
+    width=2048, n_heads=16, vocab=8000, seq_len=512, micro_batch=1, n_micro=2, n_steps=60,
+    bytes_per_number=2, recompute=False, states_on_host=True, n_cards=1, n_layers=4,
+)  # fmt: skip
+print(script_of(config))
+
+# %% [markdown]
+# - `micro_batch` texts of `seq_len` tokens are worked on at a time, on each of `n_cards` cards. A step has `n_micro` such
+#   micro-batches, and the run has `n_steps` steps.
+# - `bytes_per_number` is that of weights, activations and gradients: 4 for float32, 2 for bfloat16.
+# - With `recompute`, the blocks are under `kit.checkpoint`, otherwise they are called as they are.
+# - AdamW's two states are in float32 whatever the weights are in. They stay on the card and `kit.AdamW` updates the
+#   weights, or with `states_on_host` they lie in the host's memory and the loop above fetches them, one weight at a
+#   time.
+#
+# The peak is the memory at the largest moment of a step. Three moments can be the largest. Which of them is, depends on
+# the run, and each has other things alive:
+
+# %%
+labkit.figures.step_moments()
+
+# %% [markdown]
+# A block of this model is `x + attention(norm(x))` and then `x + mlp(norm(x))`, without biases. For the backward pass it
+# keeps 16 tensors of tokens × width, counted in tensors of that size: the input of the first norm (1), its output (1),
+# queries, keys and values (3), the output of fused attention (1), the input of the second norm (1) and its output (1),
+# the input of GELU (4) and its output (4). At work, during its backward pass, a block has 22: these 16, the gradient that
+# comes in (1) and what it computes on the way (5).
+#
+# **Predict:** the run with a billion parameters, in bfloat16, with recomputation and one text at a time, has a peak of
+# 13.1 GiB. AdamW's states are 8.2 GiB of it. They are moved to the host of the basement machine (3.94 GB/s). How many
+# times as long does a step take then?
+
+# %% nbgrader={"grade": false, "grade_id": "20-predict-host", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("step with states on the host", None, unit="times")
+
+# %%
+on_card, on_host = (
+    billed(CHEAPER[name]) for name in ("+ micro-batches of 1", "+ states on the host")
+)
+for name, one in (("on the card", on_card), ("on the host", on_host)):
+    print(f"states {name}: {one.total_peak_bytes / 2**30:5.2f} GiB, {one.step_s:.2f} s a step")
+guesses.settle("step with states on the host", on_host.step_s / on_card.step_s)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# 2.1 times. Two states of 4 bytes a weight go to the card and back: 16 × 1.1 × 10⁹ bytes are 17.6 GB, and at 3.94 GB/s
+# they take 4.5 s. The step itself takes 4.1 s, and nothing overlaps. The larger the batch, the less this hurts, because
+# the transfer happens once a step.
+#
+# </details>
+#
+# [[exercise 20-predict]]
+#
+# `predict(config)` returns a dict of three numbers. Nothing is run for it, and no operation on a tensor is needed.
+#
+# - `"peak_bytes"`: the peak on one card, at the largest of the three moments.
+# - `"moved_bytes"`: what one card sends to its neighbour by the ring and what goes between it and the host, both ways,
+#   in all steps together (`setup` is left out).
+# - `"tokens"`: what all cards together train on, in the whole run.
+#
+# `config.size.n_parameters` is the number of weights. The tensors of the loss have as many numbers as the logits: the
+# logarithms of the probabilities, their gradient, and the gradient of the logits, all three in float32. Add the input and
+# the output of the last norm, which are kept. Beside a block at work, two *new* gradients exist: of the largest matrix
+# in a block (width × 4 width), and of the embedding (vocab × width), which is the head as well. At the update,
+# `kit.AdamW` makes two float32 tensors as large as the weight; what the loop with `states_on_host` makes, you can read
+# above. Parts below 1 % need not be right: an error of the peak up to 2 % gets full marks, and one above 8 % none.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Write down what is there at all three moments first: the weights, the states if they are on the card, and the gradients
+# if `n_micro` is more than 1. Only then add what each moment has of its own, and take `max`.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# With `unit = micro_batch * seq_len * width * bytes_per_number`, all blocks keep `n_layers * kept * unit`, where `kept` is
+# 16, or 1 if they are recomputed. During the backward pass of the last block, the `n_layers - 1` others are still kept.
+# In the loop with `states_on_host`, list every tensor that has the shape of the weight: `m`, `v`, those that
+# `m.div(v.sqrt()...)` makes, and `grad`, which is new memory only if the gradient was not float32 already.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# At the update, all gradients are there, and `largest * bytes` of work, where `largest` is `width` times the larger of
+# `4 * width` and `vocab`. `bytes` is 8 on the card. On the host it is 16 for float32, and 4 more for bfloat16, whose
+# gradient is copied. In a ring, each card sends `(n - 1) / n` of a tensor in each of two halves.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "20-predict", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def predict(config: Config) -> dict[str, float]:
+    """Peak bytes of a card, bytes that it moves, and tokens of all cards, of a run that nobody has run."""
+    ### BEGIN SOLUTION
+    width, vocab, n_layers = config.width, config.vocab, config.n_layers
+    n_bytes, host = config.bytes_per_number, config.states_on_host
+    n_weights = config.size.n_parameters
+    tokens = config.micro_batch * config.seq_len
+    unit = tokens * width * n_bytes
+    kept = 1 if config.recompute else 16
+
+    always = n_weights * n_bytes + (0 if host else 8 * n_weights)
+    summed = n_weights * n_bytes if config.n_micro > 1 else 0
+    at_loss = always + summed + (n_layers * kept + 2) * unit + 12 * tokens * vocab
+    new = (4 * width + vocab) * width * n_bytes
+    in_block = always + summed + ((n_layers - 1) * kept + 22) * unit + new
+    work = (16 + 4 * (n_bytes == 2)) if host else 8
+    at_update = always + n_weights * n_bytes + work * width * max(4 * width, vocab)
+
+    n = config.n_cards
+    by_ring = 2 * (n - 1) / n * n_weights * n_bytes
+    by_host = 2 * 8 * n_weights if host else 0
+    return {
+        "peak_bytes": max(at_loss, in_block, at_update),
+        "moved_bytes": config.n_steps * (by_ring + by_host),
+        "tokens": config.n_steps * n * config.n_micro * tokens,
+    }
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "20-predict-check", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
+check("20-predict", predict)
+
+# %% [markdown]
+# The billion, one change after the other. The bars are billed, and your predictions are the blue marks:
+
+# %% tags=["figure"]
+rows = [
+    (
+        name,
+        billed(config).peak_bytes,
+        predict(config)["peak_bytes"] if written(predict) else None,
+    )
+    for name, config in CHEAPER.items()
+]
+display(labkit.figures.predicted_peaks(rows, card_bytes=8 * 2**30))
+for name, config in CHEAPER.items():
+    print(f"{name:22} {billed(config).step_s:5.2f} s a step in the basement")
+
+# %% [markdown]
+# Every change takes away another part, until what is left is another part's turn. The last change fits into the card, and
+# doubles the time of a step. In practice, frameworks do this sum for you only roughly (`accelerate estimate-memory`
+# knows the weights and AdamW, and nothing of activations), so the peak of a run that you cannot try is worth ten lines
+# of arithmetic.
+
+# %% [markdown]
 # ## One script, two runs
 #
-# A model of 1.1 billion parameters is to be trained in a basement: one card of 8 GB in an older motherboard. Written
-# as everybody writes it first (float32, attention as three products, AdamW, eight sequences of 2,048 tokens at once),
-# one step needs 60 GB. You cannot try that out, and neither can we. So the same script is run twice:
+# Now write a run of your own, for the basement: one card of 8 GB in an older motherboard. You cannot try out 1.1 billion
+# parameters there, so the same script is run twice:
 #
 # - **Billed** at 1.1 billion parameters (4 very wide layers), on tensors that hold no data. Every operation is counted:
 #   its FLOPs, the bytes it reads and writes, and what is alive beside it. An operation takes as long as the slower of

@@ -61,6 +61,7 @@ from labkit.figures.pipeline import (
     pipeline_sketch,
 )
 from labkit.figures.plan_plane import plan_explorer, plan_plane
+from labkit.figures.predicted_peaks import predicted_peaks
 from labkit.figures.profile_trace import device_timeline, kernel_bars
 from labkit.figures.program_steps import program_steps
 from labkit.figures.prompts import adaptation_losses, attention_map
@@ -77,6 +78,7 @@ from labkit.figures.sharded_start import init_peaks, recut_map
 from labkit.figures.sharded_step import sharded_step
 from labkit.figures.sharding import held_by_stage, sharding_bars, sharding_sliders, tokens_that_hide
 from labkit.figures.source_heat import source_heat
+from labkit.figures.step_moments import step_moments
 from labkit.figures.sums import error_against_n, merging_cost, stalling_sum, tiny_updates
 from labkit.figures.tensor_parallel import cut_matrices, cut_matrices_slider, sequence_costs
 from labkit.figures.tensor_words import tensor_words
@@ -191,6 +193,7 @@ __all__ = [
     "plan_explorer",
     "plan_plane",
     "predicted_and_found",
+    "predicted_peaks",
     "program_steps",
     "prompt_or_prefix",
     "quantization_error",
@@ -218,6 +221,7 @@ __all__ = [
     "source_heat",
     "stalling_sum",
     "step_beside_gap",
+    "step_moments",
     "step_player",
     "steps_by_gradient_size",
     "tensor_words",

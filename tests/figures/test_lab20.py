@@ -24,3 +24,21 @@ def test_the_matrix_has_what_is_saved_alone_in_pairs_and_last() -> None:
     texts = {text.get_position(): text.get_text() for text in figure.axes[0].texts}
     assert texts == {(0, 0): "4.0", (1, 0): "-2.0", (2, 0): "2.0", (1, 1): "3.0", (2, 1): "1.0"}
     assert "a 4.0 alone and 2.0 last" in figure.alt and "a with b -2.0" in figure.alt
+
+
+def test_every_moment_of_a_step_is_told_in_words_with_what_is_alive_in_it() -> None:
+    figure = figures.step_moments()
+    assert len(figure.axes[0].patches) == 15
+    assert "At the loss: weights, AdamW's states (if on the card)" in figure.alt
+    assert "kept by blocks (by the blocks below), that block, at work" in figure.alt
+    assert figure.alt.endswith("gradients, weights, at work.")
+
+
+def test_a_predicted_peak_is_marked_on_the_bar_of_the_billed_one() -> None:
+    peak = {"parameters": 2**30, "activations": 3 * 2**30}
+    figure = figures.predicted_peaks([("a", peak, 5 * 2**30), ("b", peak, None)], 8 * 2**30)
+    axes = figure.axes[0]
+    assert sum(bar.get_width() for bar in axes.patches) == 8.0
+    (mark, card) = axes.lines
+    assert (list(mark.get_xdata()), list(card.get_xdata())) == ([5.0, 5.0], [8.0, 8.0])
+    assert figure.alt == "Peaks by category on a card of 8 GiB. a: 4.0 GiB, predicted 5.0; b: 4.0 GiB."
