@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Lab 20: All of it together
 #
-# A step of training with 1.1 billion parameters and 8 texts of 2,048 tokens takes 60 GiB as everybody writes it first.
+# A step of training with 1.1 billion parameters and 8 texts of 2,048 tokens takes 56 GiB as everybody writes it first.
 # Two changed words (`bfloat16` for the weights, `fused` for attention) bring it to 22 GiB, and a third one brings it to
 # 15. The card in the basement has 8. **How much further can you go, and what does every step cost in time?**
 #
@@ -325,13 +325,15 @@ def step(run, state, number):
 check("20-budget", STEPS)
 
 # %% [markdown]
-# Where does it stand, and what is the peak now?
+# Where does it stand, and what is the peak now? On the left each entry's peak, with the card dashed; on the right, all
+# of them by hours and memory. What is in the grey region fits, and a cross means that an entry has no place on the board:
 
 # %% tags=["figure"]
-mine = my_try("STEPS")
-print(standing(mine))
-for category, n_bytes in mine.peak_bytes.items():
-    print(f"  {category:12} {n_bytes / 2**30:5.2f} GiB")
+entries = dict(ghosts()[MACHINE])
+if written(setup):
+    entries["yours"] = my_try("STEPS")
+    print(standing(entries["yours"]))
+display(labkit.figures.ghost_ladder(entries, MACHINES[MACHINE].memory_bytes))
 
 # %% [markdown]
 # ## Knobs do not add up
@@ -625,6 +627,21 @@ if written(referee):
     display(labkit.figures.contest(logs, verdict, rules["floor"]))
 
 # %% [markdown]
+# ## The best script is a property of the machine
+#
+# - **Knobs do not add up.** The peak is one moment. What is taken from another moment saves nothing, until that one is the
+#   largest. So measure every knob alone and last, and after each one ask what the peak is now.
+# - **Memory is for spending.** A script that fits with 2 GiB to spare recomputes something that it could keep. Bronze and
+#   silver of the basement take about as much memory; silver needs little more than a third of the time.
+# - **The machine chooses.** Moving states to the host doubles a step where the host is behind four lanes of PCIe 3.0,
+#   and costs an eighth of that behind sixteen lanes of PCIe 4.0. The V100 has no bfloat16. Four cards hold a
+#   quarter of the states each, and pay for it with a ring.
+# - **A record is what others can compute again.** Virtual hours are counts. Times on a card are shown beside them and never
+#   ranked, because nobody else can repeat them.
+#
+# In practice: change one thing, keep the log, and hand in the script with the number.
+
+# %% [markdown]
 # ## What you measured
 
 # %%
@@ -642,3 +659,49 @@ labkit.feature_row(
     "records that anybody can check",
     speed=lambda: f"{len(referee(logs, rules)) / len(logs):.0%} of the scores do not count",
 )
+
+# %% [markdown]
+# ## Mini-report
+#
+# A person reads your answer, so no check responds at once, and `progress` does not count it. Half a page; numbers count
+# more than words.
+#
+# (6 points, read by a person) Write to somebody who has to train a model of this size on one card next week. Which
+# optimization gave the most, and by which figure of yours? Which one gave nothing, although its lab promised much, and
+# why? When are states or weights in few bits worth it? Where is an easy win, and where would hard engineering begin?
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "20-open-report", "locked": false, "points": 6, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# Most: bfloat16 with fused attention, from 55.5 to 22.5 GiB and from 6.6 s to 3.3 s a step, for two changed words. That is
+# the easy win, because no loss depends on it once the weights are rounded stochastically. Nothing: logits in chunks
+# beside recomputation. Alone with bfloat16 and fused attention they save 2.1 GiB, after recomputation 0, because the loss
+# is no longer the largest moment. Few bits: AdamW's states are 8.2 of the 13.5 GiB that remain, so 8-bit states (2 bytes
+# a weight) or Adafactor (hardly any) are worth it exactly when states are the largest part; before that they change a
+# moment that is not the peak. With Adafactor all activations fit, nothing has to be recomputed, and a step falls from
+# 4.5 s (bronze) to 1.8 s (silver). Moving the states to the host saves 7.8 GiB and doubles the step with four lanes of
+# PCIe 3.0: the last resort. Hard engineering begins where one card is not enough: sharding over several with the
+# transfers hidden behind work, which this game does not count, and kernels that fuse the update with the backward pass.
+#
+# Marks: 2 for the optimization that gave the most, with a figure of the student's own (memory and time). 1 for one that
+# gave nothing, explained by the largest moment. 1 for few bits, tied to what the peak consists of. 1 for the easy win and
+# 1 for the hard part, with a reason.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## Open question
+#
+# Which of your knobs would you turn back on a card of 80 GiB, and in which order? Try it: `MACHINE` is data.
+#
+# ## Where to read on
+#
+# - Keller Jordan and others, *modded-nanogpt* (from 2024 on): records of training a small GPT, each a diff with its log.
+# - MLCommons, *MLPerf Training*: rules for records, and who checks them. George Dahl and others,
+#   *Benchmarking Neural Network Training Algorithms* (2023): the same for optimizers alone.
+# - Sakana AI, *The AI CUDA Engineer* (2025), with its note on kernels that found a way around the check.
+# - Joelle Pineau and others, *Improving Reproducibility in Machine Learning
+#   Research* (JMLR 2021).
+# - Quentin Anthony, Stella Biderman and Hailey Schoelkopf, *Transformer Math 101* (2023): the sums of 20-predict in rough.
+#
+# **Sources.** Rates and memory of the cards: NVIDIA's GA102 whitepaper and the V100 data sheet; lanes: PCI-SIG. The
+# withdrawn results of 2015: the ImageNet organizers' announcement of June 2015. All other figures are billed or
+# measured in this notebook.

@@ -27,6 +27,7 @@ from labkit.figures.expert_load import expert_load, expert_player
 from labkit.figures.formats import bit_fields, number_line, quantization_error
 from labkit.figures.fused_bytes import fused_bytes
 from labkit.figures.gantt import gantt
+from labkit.figures.ghost_ladder import ghost_ladder
 from labkit.figures.gradient_noise import gradient_noise
 from labkit.figures.gradient_ratios import gradient_ratios
 from labkit.figures.gradient_sizes import gradient_histogram
@@ -145,6 +146,7 @@ __all__ = [
     "fused_bytes",
     "fused_chain",
     "gantt",
+    "ghost_ladder",
     "gradient_histogram",
     "gradient_noise",
     "gradient_ratios",

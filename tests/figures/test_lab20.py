@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from labkit import figures
+from labkit.capstone import ghosts
 
 
 def test_each_run_stands_at_its_score_and_its_lowest_loss_and_who_is_accused_is_red() -> None:
@@ -42,3 +45,17 @@ def test_a_predicted_peak_is_marked_on_the_bar_of_the_billed_one() -> None:
     (mark, card) = axes.lines
     assert (list(mark.get_xdata()), list(card.get_xdata())) == ([5.0, 5.0], [8.0, 8.0])
     assert figure.alt == "Peaks by category on a card of 8 GiB. a: 4.0 GiB, predicted 5.0; b: 4.0 GiB."
+
+
+def test_the_ladder_shows_what_each_peak_consists_of_and_what_does_not_count() -> None:
+    some = ghosts()["basement"]
+    entries = {"naive": some["naive"], "silver": some["silver"], "yours": some["gold"]}
+    figure = figures.ghost_ladder(entries, 8 * 2**30)
+    bars, plane = figure.axes
+    widths = [
+        sum(bar.get_width() for bar in bars.patches if round(bar.get_y() + bar.get_height() / 2) == row)
+        for row in range(3)
+    ]
+    assert widths == pytest.approx([entry.total_peak_bytes / 2**30 for entry in entries.values()], rel=1e-3)
+    assert [line.get_marker() for line in plane.lines] == ["x", "o", "o"]
+    assert "naive 55.5 GiB, most of it activations, 0.276 hours, does not count" in figure.alt
