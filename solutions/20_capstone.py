@@ -198,9 +198,12 @@ for name, config in CHEAPER.items():
 
 # %% [markdown]
 # Every change takes away another part, until what is left is another part's turn. The last change fits into the card, and
-# doubles the time of a step. In practice, frameworks do this sum for you only roughly (`accelerate estimate-memory`
-# knows the weights and AdamW, and nothing of activations), so the peak of a run that you cannot try is worth ten lines
-# of arithmetic.
+# doubles the time of a step. The third bar is 7 % above its mark: with a single micro-batch the gradients come one block
+# after the other, so in the *first* block's backward pass nearly all of them are there. This is a fourth moment, which no
+# run of the exercise has as its largest.
+#
+# In practice, frameworks do this sum for you only roughly (`accelerate estimate-memory` knows the weights and AdamW, and
+# nothing of activations), so the peak of a run that you cannot try is worth ten lines of arithmetic.
 
 # %% [markdown]
 # ## One script, two runs
@@ -698,8 +701,7 @@ labkit.feature_row(
 # - MLCommons, *MLPerf Training*: rules for records, and who checks them. George Dahl and others,
 #   *Benchmarking Neural Network Training Algorithms* (2023): the same for optimizers alone.
 # - Sakana AI, *The AI CUDA Engineer* (2025), with its note on kernels that found a way around the check.
-# - Joelle Pineau and others, *Improving Reproducibility in Machine Learning
-#   Research* (JMLR 2021).
+# - Joelle Pineau and others, *Improving Reproducibility in Machine Learning Research* (JMLR 2021).
 # - Quentin Anthony, Stella Biderman and Hailey Schoelkopf, *Transformer Math 101* (2023): the sums of 20-predict in rough.
 #
 # **Sources.** Rates and memory of the cards: NVIDIA's GA102 whitepaper and the V100 data sheet; lanes: PCI-SIG. The
