@@ -339,6 +339,9 @@ if written(setup):
 display(labkit.figures.ghost_ladder(entries, MACHINES[MACHINE].memory_bytes))
 
 # %% [markdown]
+# [[stop]]
+
+# %% [markdown]
 # ## Knobs do not add up
 #
 # Here is a script with knobs, billed at a billion parameters. Every knob is a technique of an earlier lab, and none
@@ -466,9 +469,6 @@ if written(ablation):
     print(f"sum of what they save alone {sum(found['alone'].values()):6.1f} GiB")
     print(f"what they save together     {found['together']:6.1f} GiB")
     print(f"sum of what they save last  {sum(found['last'].values()):6.1f} GiB")
-
-# %% [markdown]
-# [[stop]]
 
 # %% [markdown]
 # ## What makes a record honest
