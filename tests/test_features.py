@@ -78,7 +78,7 @@ def test_an_earlier_row_stays_where_the_cells_above_have_not_run(folder: Path, c
     assert said.count("50%") == 2, "and the table is shown all the same"
 
 
-@pytest.mark.parametrize("lab", STANDING)
+@pytest.mark.parametrize("lab", [lab for lab in STANDING if lab <= "20"])
 def test_each_lab_adds_one_row_after_all_its_exercises(lab: str) -> None:
     (path,) = SOLUTIONS.glob(f"{lab}_*.py")
     text = path.read_text(encoding="utf-8")

@@ -80,7 +80,7 @@ def test_build_leaves_an_extra_notebook_alone_but_says_so(course, command):
 def test_given_paths_are_all_that_is_looked_at(course, command):
     (course / "notebooks").mkdir()
     (course / "notebooks" / "99_old.ipynb").write_text("mine")
-    lesson.write(course / "solutions", "# %%\nbroken(\n", "21_broken.py")
+    lesson.write(course / "solutions", "# %%\nbroken(\n", "98_broken.py")
     assert command("build", "solutions/20_small_lab.py") == (0, [f"wrote {NOTEBOOK}"])
     assert command("build", "--check", "solutions/20_small_lab.py") == (0, [])
 
@@ -94,13 +94,13 @@ def test_solved_notebooks_go_where_they_are_asked_for(course, command):
 
 
 def test_bad_source_writes_nothing_and_says_everything(course, command):
-    lesson.write(course / "solutions", "# %%\nbroken(\n", "21_broken.py")
+    lesson.write(course / "solutions", "# %%\nbroken(\n", "98_broken.py")
     lesson.write(course / "solutions", "# %%\nx = 1\n", "9_name.py")
     code, lines = command("build")
     assert code == 2
     assert lines == [
-        "solutions/21_broken.py:1: lab 21 is not declared in labkit/labs.py",
-        "solutions/21_broken.py:2: does not parse: '(' was never closed",
+        "solutions/98_broken.py:1: lab 98 is not declared in labkit/labs.py",
+        "solutions/98_broken.py:2: does not parse: '(' was never closed",
         "solutions/9_name.py:1: the file must be called NN_slug.py, as in 02_float_formats.py",
         "refused: 3 problems; nothing was written",
     ]

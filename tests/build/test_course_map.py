@@ -59,7 +59,8 @@ def test_a_plan_can_be_followed(name: str) -> None:
 
 def test_the_longest_plan_has_every_lab_that_stands() -> None:
     planned = {lab for week in PLANS["18 weeks: every lab"] for lab in week}
-    assert planned == {lab.id for lab in LABS if lab.stands}
+    ours = {lab.id for lab in LABS if lab.stands and lab.id <= "20"}
+    assert planned == ours, "a lab that somebody adds to their clone is in no plan of ours"
     assert all(text in course_map(LABS) for _, _, text in STAND_INS)
 
 

@@ -64,14 +64,14 @@ def test_a_number_that_is_taken_is_refused_and_nothing_written(course: Path, nam
 
 
 def test_a_file_in_the_way_is_named_and_nothing_written(course: Path) -> None:
-    mine = course / "tests" / "wrong" / "21-thing" / "forgets_to_square.py"
+    mine = course / "tests" / "wrong" / "98-thing" / "forgets_to_square.py"
     mine.parent.mkdir(parents=True)
     mine.write_text("mine")
     before = files(course)
     with pytest.raises(
         UserError, match=r"forgets_to_square\.py is there already: choose another name, or move it away"
     ):
-        new_lab(course, lab_names("21_my_lab"), exercise_names("21-thing"))
+        new_lab(course, lab_names("98_my_lab"), exercise_names("98-thing"))
     assert files(course) == before
 
 
