@@ -13,6 +13,7 @@ LOCK      ?=
 WORKERS   ?=
 PYTEST_ARGS ?=
 DEMO_ARGS ?=
+SITE_ARGS ?=
 LAB_ARGS  ?=
 BENCH_ARGS ?=
 
@@ -20,6 +21,7 @@ BENCH_ARGS ?=
 BIN   := $(if $(filter /%,$(VENV)),$(VENV)/bin,$(CURDIR)/$(VENV)/bin)
 PY    := "$(BIN)/python"
 STAMP := $(VENV)/.setup-stamp
+SITE  := $(VENV)/.site-stamp
 OUTER := $(PATH)
 export PATH := $(BIN):$(PATH)
 # Kernels, too, come from this environment and not from the user's home.
@@ -44,7 +46,7 @@ TRITON_TESTS = tests/interpreter $(wildcard tests/meters/test_traffic*.py tests/
 GPU    = nvidia-smi -L 2>/dev/null | grep -q GPU
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-old-triton check lab lock notebooks bench test-gpu bench-gpu lint format clean FORCE
+.PHONY: help setup demo site test test-all test-old-triton check lab lock notebooks bench test-gpu bench-gpu lint format clean FORCE
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{ printf "  make %-16s %s\n", $$1, $$2 }'
@@ -67,6 +69,15 @@ $(STAMP): pyproject.toml .make/setup.py
 demo: $(STAMP) ## grade a sample class and show the report
 	@$(PY) -m grading demo $(DEMO_ARGS)
 
+site: $(SITE) ## make the course's pages, static HTML, in build/site
+	@$(PY) -m grading site $(SITE_ARGS)
+
+# What only the pages need is installed when they are first made.
+$(SITE): $(STAMP)
+	@echo "site: installing what makes the pages"
+	@$(PY) -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -e ".[site]"
+	@touch $@
+
 lab: $(STAMP) ## open JupyterLab on your own copy of the labs, in work/
 	@$(PY) .make/lab.py $(LAB_ARGS)
 
@@ -86,11 +97,11 @@ test: lint ## what to run before a change is handed in: about ten minutes on two
 	$(PY) -m pytest --lane test $(SHARED) $(PYTEST_ARGS)
 
 ifeq ($(strip $(PART)),)
-test-all: lint test-old-triton ## everything: every answer, attack and notebook, the oldest Triton; one part: PART=attacks
+test-all: lint test-old-triton $(SITE) ## everything: every answer, attack and notebook, the oldest Triton; one part: PART=attacks
 	$(PY) -m grading build --check
 	$(PY) -m pytest --lane all $(SHARED) $(PYTEST_ARGS)
 else
-test-all: $(if $(filter triton,$(PART)),test-old-triton,$(STAMP))
+test-all: $(if $(filter triton,$(PART)),test-old-triton,$(STAMP)) $(if $(filter classroom,$(PART)),$(SITE))
 	$(if $(PYTEST_PARTS),$(PY) -m pytest --lane $(LANE) $(PYTEST_PARTS:%=--part=%) $(LAB:%=--lab=%) $(SHARED) $(PYTEST_ARGS) $(FILES))
 endif
 

@@ -45,7 +45,7 @@ SECONDS = {
     "answers": 1150,
     "attacks": 1100,
     "browser": 130,
-    "classroom": 420,
+    "classroom": 1200,
     "cluster": 60,
     "determinism": 140,
     "kernels": 240,
@@ -83,6 +83,7 @@ ROOMS = {
         "grading/pages",
         "grading/report",
         "grading/similar",
+        "grading/site",
     ),
     "cluster": ("grading/executors", "grading/log", "grading/pipeline"),
     "determinism": (

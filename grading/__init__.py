@@ -17,6 +17,8 @@ and no others (tests/test_architecture.py reads this drawing).
                     < errors
     scaffold        the files of a lab or an exercise that is being begun
                     < errors
+    site            the sources, a solved run and the docs -> the course's pages as static HTML
+                    < build errors files
     rebuild         the text of a submitted notebook -> the course's own notebook with the answers in it
                     < build files worker
     course_file     what a course changes of the labs: its `course.toml`

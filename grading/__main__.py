@@ -32,6 +32,7 @@ COMMANDS = (
         "new", "begin a lab or an exercise: every file, each with the smallest thing that works", "grading.commands.new"
     ),
     Command("bundle", "make the archive for students", "grading.commands.bundle"),
+    Command("site", "make the course's pages as static HTML", "grading.commands.site"),
     Command("course", "set up an nbgrader course from this repository", "grading.commands.course"),
     Command(
         "adapt",

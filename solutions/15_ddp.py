@@ -783,7 +783,7 @@ guesses.settle("images never seen", 100 * (1 - len(seen) / n_images))
 # all-reduce more, and waits forever. With $n$ samples, each rank gets
 #
 # $$\left\lceil \frac{n}{W} \right\rceil \text{ samples, some of them twice,} \qquad\text{or}\qquad
-# \left\lfloor \frac{n}{W} \right\rfloor \text{ with \texttt{drop\_last}, and a few are left out.}$$
+# \left\lfloor \frac{n}{W} \right\rfloor \text{ with }\texttt{drop\_last}\text{, and a few are left out.}$$
 #
 # [[exercise 15-sampler]]
 #

@@ -31,7 +31,7 @@ PARTS = {
     "answers": "every wrong and every unusual answer, on public and hidden cases",
     "attacks": "every attack on every tier of isolation",
     "browser": "every journey in a real browser",
-    "classroom": "pages for students and instructors: feedback, the report, the leaderboard, in a real browser",
+    "classroom": "pages for students and instructors: feedback, report, leaderboard, the site, in a real browser",
     "cluster": "grading on a Dask cluster",
     "determinism": "the same grades on every tier and after every interruption",
     "kernels": "the compiler's and the interpreter's slow comparisons",

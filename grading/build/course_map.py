@@ -73,7 +73,7 @@ def lab_rows(labs: Sequence[Lab]) -> str:
 
 def plan(name: str) -> str:
     """The weeks of one plan, with the time that their core takes."""
-    rows = [f"### {name}", "", "| week | labs | core |", "|---|---|---|"]
+    rows = [f"## {name}", "", "| week | labs | core |", "|---|---|---|"]
     for number, week in enumerate(PLANS[name], 1):
         core = in_hours(sum(find_lab(lab).minutes for lab in week)) if week else "–"
         rows.append(f"| {number} | {', '.join(week) or 'what is optional or left over'} | {core} |")

@@ -1,0 +1,133 @@
+"""The pages that are no labs: the front page, the table of exercises, what instructors read.
+
+Texts come from the course's own README, docs and declarations, with links to other files of this project turned into
+links between pages, or into plain words where the file has no page.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from grading.build.compile import Built
+from grading.build.course_map import TRACKS
+from grading.build.directives import counted
+from grading.build.table import HEAD, row, time_in_words
+from grading.site.prerequisites import drawing
+from labkit.exercises import of_lab
+from labkit.labs import LABS, find_lab, in_hours
+
+ROOT = Path(__file__).resolve().parents[2]
+LINK = re.compile(r"(?<!!)\[(?P<text>[^\[\]]*)\]\((?P<to>[^()\s]+)\)")
+FENCED = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
+MERMAID = re.compile(r"^```mermaid$.*?^```$", re.DOTALL | re.MULTILINE)
+QUESTION = re.compile(r"\*\*([^*]*\?)\*\*|([A-Z][^.?!*]*\?)")
+README_SECTION = r"^## {title}$(?P<text>.*?)(?=^## )"
+
+
+def front_page(labs: Sequence[Built]) -> str:
+    """What the course is, what to do first, and the labs in order."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, keep_trailing_newline=True
+    )
+    rows = [_lab_facts(lab) for lab in labs]
+    hours = sum(find_lab(lab.name[:2]).minutes for lab in labs)
+    return environment.get_template("front.md.j2").render(labs=rows, hours=in_hours(hours), n_labs=len(labs))
+
+
+def _lab_facts(built: Built) -> dict[str, object]:
+    lab = find_lab(built.name[:2])
+    core = [one for one in of_lab(lab.id).values() if not one.optional]
+    return {
+        "id": lab.id,
+        "title": lab.title,
+        "page": f"labs/{built.name}",
+        "question": question_of(built),
+        "time": in_hours(lab.minutes),
+        "optional": in_hours(lab.optional_minutes) if lab.optional_minutes else "",
+        "exercises": counted(len(core), "exercise"),
+        "needs": list(lab.needs),
+        "track": lab.track if lab.track in TRACKS else "",
+    }
+
+
+def question_of(built: Built) -> str:
+    """The question that a lab opens with, in one line."""
+    opening = built.student.cells[0].source.split("\n\n")
+    for paragraph in opening[1:]:
+        found = QUESTION.findall(" ".join(paragraph.split()))
+        if found:
+            bold = [one for one, _ in found if one]
+            return (bold or [plain for _, plain in found])[-1].strip()
+    return ""
+
+
+def labs_page(labs: Sequence[Built]) -> str:
+    """All labs by name, for the navigation beside each of them."""
+    names = "\n".join(built.name for built in labs)
+    said = "What each lab asks and how long it takes stands on the [front page](../index.md)."
+    return f"# Labs\n\n{said}\n\n```{{toctree}}\n{names}\n```\n"
+
+
+def exercises_page(labs: Sequence[Built]) -> str:
+    """Every exercise of the labs, with points, difficulty and minutes."""
+    parts = [
+        "# Exercises",
+        "Minutes of an exercise are without reading; a lab's time is with it. What is optional adds extra credit and "
+        "never lowers a grade.",
+    ]
+    for built in labs:
+        lab, exercises = find_lab(built.name[:2]), list(of_lab(built.name[:2]).values())
+        core = sum(one.points for one in exercises if not one.optional)
+        said = f"{counted(len(exercises), 'exercise')}, {counted(core, 'point')}, {time_in_words(lab.id, exercises)}"
+        parts.append(f"## {lab.id} {lab.title}\n\n[Open the lab](labs/{built.name}.ipynb): {said}.")
+        parts.append("\n".join([HEAD, *map(row, exercises)]))
+    return "\n\n".join(parts) + "\n"
+
+
+def instructor_pages() -> dict[Path, str]:
+    """The page of each file that instructors read, by its place among the pages."""
+    sources = {ROOT / "grading" / "README.md": Path("instructors", "grading.md")}
+    sources |= {path: Path("instructors", path.name) for path in sorted((ROOT / "docs").glob("*.md"))}
+    readme = ROOT / "README.md"
+    pages = {page: relinked(text(path), path, page, sources) for path, page in sources.items()}
+    start = Path("instructors", "index.md")
+    body = relinked(section(text(readme), "For instructors"), readme, start, sources)
+    listed = "\n".join(page.stem for page in sorted(pages))
+    pages[start] = f"# For instructors\n\n{body}\n\n```{{toctree}}\n:hidden:\n\n{listed}\n```\n"
+    return pages
+
+
+def text(path: Path) -> str:
+    """A page's source, with the graph that needs a script of its own as a drawing."""
+    return MERMAID.sub(lambda _: drawing(LABS), path.read_text(encoding="utf-8"))
+
+
+def section(readme: str, title: str) -> str:
+    """What stands under a heading of the README. Raises ValueError where it has none of this name."""
+    found = re.search(README_SECTION.format(title=re.escape(title)), readme, re.DOTALL | re.MULTILINE)
+    if found is None:
+        raise ValueError(f"README.md has no section {title!r}")
+    return found["text"].strip()
+
+
+def relinked(body: str, source: Path, page: Path, pages: Mapping[Path, Path]) -> str:
+    """The text of a file with its links as they must be on its page; code between fences stays."""
+    parts = FENCED.split(body)
+    return "".join(
+        part if n % 2 else LINK.sub(lambda one: _link(one, source, page, pages), part) for n, part in enumerate(parts)
+    )
+
+
+def _link(found: re.Match[str], source: Path, page: Path, pages: Mapping[Path, Path]) -> str:
+    to, _, anchor = found["to"].partition("#")
+    if "://" in to or not to:
+        return found[0]
+    target = pages.get((source.parent / to).resolve())
+    if target is None:
+        return found["text"]
+    return f"[{found['text']}]({os.path.relpath(target, page.parent)}{'#' + anchor if anchor else ''})"
