@@ -269,6 +269,25 @@ for level, ghost in ghosts()["basement"].items():
 # | `kit.checkpoint(block, hidden)`, `kit.autocast(dtype)`, `kit.step_in_backward(parameters, update)` | labs 05, 03, 06 |
 # | `kit.AdamW`, `kit.AdamW8bit`, `kit.Adafactor`, `kit.Muon` | lab 06, with `lr` to be set, `step()`, `zero_grad()`; weights of 16 bits are rounded stochastically |
 #
+# This is the naive script. Start from it: replace one thing at a time, and look at what the peak consists of now.
+#
+# ```python
+# def setup(run):
+#     model = run.model(dtype=torch.float32, attention="eager")
+#     return model, torch.optim.AdamW(model.parameters(), lr=1e-2, foreach=False)
+#
+#
+# def step(run, state, number):
+#     model, optimizer = state
+#     x, y = run.tokens(8)
+#     kit.loss(model(x), y).backward()
+#     optimizer.step()
+#     optimizer.zero_grad()
+# ```
+#
+# The check bills your script at three sizes and trains it on one language, which takes about ten seconds. When you hand
+# it in, it is trained on three other languages.
+#
 # <details><summary>Hint 1: a nudge</summary>
 #
 # First make it fit. The check names the largest part of the peak: change that, and look what the peak consists of now.
