@@ -35,7 +35,10 @@ MISTAKES = (
     Rules(context_cuts_activations=False),
     Rules(data_cuts_activations=True),
     Rules(micro_batch_counts=False),
-    Rules(working_layer=False),
+    Rules(working_layer="never"),
+    Rules(working_layer="of all"),
+    Rules(text_counts=False),
+    Rules(optimizer_bytes=16),
 )
 
 HARD_CODED = """
@@ -168,9 +171,10 @@ def test_the_box_names_the_constraint_with_its_figures(plan: str, told: str) -> 
 @pytest.mark.slow
 def test_a_wrong_number_that_nothing_explains_is_named_by_its_category() -> None:
     source = solution_of("19-plan").replace('"weights": held(2, 3)', '"weights": held(3, 3)')
-    assert "the weights are 24.090 GB, 1.5 times the right number" in " ".join(
-        as_text(public_verdict("19-plan", source)).split()
-    )
+    told = " ".join(as_text(public_verdict("19-plan", source)).split())
+    assert "weights: 24.090 GB, 1.5 times the right number" in told
+    assert "wrong weights of device_bytes(model, plans[0])" in told
+    assert "plans[0]: d 16; plans[1]: t 4, p 2, d 2, micro-batch 4, ZeRO-1, selective; plans[2]:" in told
 
 
 @pytest.mark.slow

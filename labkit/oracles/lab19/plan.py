@@ -7,8 +7,9 @@ from typing import Any
 from labkit.exercises.lab19.plan import Planned
 from labkit.oracles.hints import not_written_yet
 from labkit.oracles.lab19.plan_choices import CHOICE_HINTS, plan_is_good
-from labkit.oracles.lab19.plan_counts import CLOSE, MEMORY_HINTS, close, is_held_right, made
+from labkit.oracles.lab19.plan_counts import BOTH_OF_ALL_LAYERS, CLOSE, MEMORY_HINTS, close, is_held_right, made
 from labkit.oracles.lab19.plan_memory import CATEGORIES, RIGHT
+from labkit.plan import Plan
 from labkit.spec import CaseRun, Observation, Oracle, Tolerance
 
 
@@ -27,21 +28,45 @@ def category_off(run: CaseRun[Planned]) -> str | None:
         for name in CATEGORIES:
             if not close(got[name], right[name]):
                 return (
-                    f"with {plan} the {name} are {got[name] / 1e9:.3f} GB, {got[name] / right[name]:.4g} times the "
-                    f"right number"
+                    f"with {plan}, {name}: {got[name] / 1e9:.3f} GB, {got[name] / right[name]:.4g} times the right "
+                    f"number"
                 )
     return None
 
 
 def in_words(run: Observation) -> str:
     case = run.case
-    return f"device_bytes and choose for {case.the_model.name} on {case.the_cluster.name}"
+    plans = "; ".join(f"plans[{at}]: {briefly(plan)}" for at, plan in enumerate(case.the_plans))
+    return f"device_bytes and choose for {case.the_model.name} on {case.the_cluster.name}; {plans}"
+
+
+def briefly(plan: Plan) -> str:
+    """What is not 1, 0 or "none" in a plan: "t 4, d 2, ZeRO-1, full"."""
+    sizes = {
+        "t": plan.tensor,
+        "p": plan.pipeline,
+        "d": plan.data,
+        "c": plan.context,
+        "e": plan.expert,
+        "micro-batch": plan.micro_batch,
+    }
+    parts = [f"{name} {size}" for name, size in sizes.items() if size > 1]
+    parts += [f"ZeRO-{plan.sharding}"] * (plan.sharding > 0) + [plan.recompute] * (plan.recompute != "none")
+    return ", ".join(parts) or "one device"
+
+
+MOST_PLANS = 8
+PLACES = {
+    f"held.{at}.{name}": f"{name} of device_bytes(model, plans[{at}])"
+    for at in range(MOST_PLANS)
+    for name in CATEGORIES
+}
 
 
 PLAN = Oracle(
     id="19-plan",
     call=in_words,
-    places={"held": "device_bytes", "plan": "choose"},
+    places={"held": "device_bytes", "plan": "choose", **PLACES},
     expect=expect,
     tolerance=lambda run: {"held": Tolerance(rtol=CLOSE)},
     judge=(plan_is_good,),
@@ -49,6 +74,7 @@ PLAN = Oracle(
     axis="other models, clusters and plans",
     diagnose=(
         *not_written_yet(("choose",), is_next, right="in all cases"),
+        BOTH_OF_ALL_LAYERS,
         MEMORY_HINTS,
         *CHOICE_HINTS,
     ),

@@ -53,6 +53,11 @@ def miscounted(rules: Rules, text: str) -> Hint:
     return Hint(counts_by(rules), text)
 
 
+BOTH_OF_ALL_LAYERS = miscounted(
+    Rules(layers_kept="of the model", pipeline_cuts_layers=False),
+    "p was not used for the layers: a stage has n_layers / p of them, both weights and activations.",
+)
+"""Before its rivals: each half of this mistake explains its own categories."""
 MEMORY_HINTS = Rivals(
     (
         miscounted(
@@ -107,6 +112,10 @@ MEMORY_HINTS = Rivals(
             "4 + 4 + 4 = 12.",
         ),
         miscounted(
+            Rules(optimizer_bytes=16),
+            "The optimizer has 16 bytes a parameter. Its state takes 12: with 2 of weight and 2 of gradient it is 16.",
+        ),
+        miscounted(
             Rules(tensor_cuts_embedding=False),
             "The embedding was not divided by t. Tensor parallelism cuts every matrix of a stage.",
         ),
@@ -151,10 +160,6 @@ MEMORY_HINTS = Rivals(
             "The activations of all layers were counted. A stage runs n_layers / p of them.",
         ),
         miscounted(
-            Rules(layers_kept="of the model", pipeline_cuts_layers=False),
-            "p was not used for the layers: a stage has n_layers / p of them, both weights and activations.",
-        ),
-        miscounted(
             Rules(tensor_cuts_activations=False),
             "The activations were not divided by t. With sequence parallelism the ranks of a tensor group share all "
             "of them.",
@@ -173,9 +178,18 @@ MEMORY_HINTS = Rivals(
             "The activations do not depend on micro_batch. Each of its sequences has seq_len tokens.",
         ),
         miscounted(
-            Rules(working_layer=False),
+            Rules(working_layer="never"),
             "With full recomputation one layer's activations are missing. While a layer runs again, all that it keeps "
             'under "selective" is alive, for one micro-batch.',
+        ),
+        miscounted(
+            Rules(working_layer="of all"),
+            "With full recomputation, what one layer keeps while it runs again was counted for every micro-batch in "
+            "flight. It runs again for one micro-batch at a time.",
+        ),
+        miscounted(
+            Rules(text_counts=False),
+            "The activations do not depend on seq_len: kept_bytes is what one layer keeps of one token.",
         ),
     )
 )

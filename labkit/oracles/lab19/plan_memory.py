@@ -39,7 +39,8 @@ class Rules:
     context_cuts_activations: bool = True
     data_cuts_activations: bool = False
     micro_batch_counts: bool = True
-    working_layer: bool = True
+    text_counts: bool = True
+    working_layer: str = "of one micro-batch"
 
 
 RIGHT = Rules()
@@ -67,11 +68,12 @@ def device_bytes(model: Model, plan: Plan, rules: Rules = RIGHT) -> dict[str, fl
 
     m = plan.n_microbatches(model)
     alive = {"min(m, p)": min(m, p), "one": 1, "p": p, "m": m}[rules.in_flight]
-    tokens = model.seq_len * (plan.micro_batch if rules.micro_batch_counts else 1)
+    tokens = (model.seq_len if rules.text_counts else 1) * (plan.micro_batch if rules.micro_batch_counts else 1)
     tokens /= (t if rules.tensor_cuts_activations else 1) * (c if rules.context_cuts_activations else 1)
     tokens /= d if rules.data_cuts_activations else 1
     kept_layers = model.n_layers if rules.layers_kept == "of the model" else model.n_layers / p
-    working = model.kept_bytes("selective") if plan.recompute == "full" and rules.working_layer else 0
+    n_working = {"of one micro-batch": 1, "never": 0, "of all": alive}[rules.working_layer]
+    working = n_working * model.kept_bytes("selective") if plan.recompute == "full" else 0
     found["activations"] = tokens * (alive * kept_layers * model.kept_bytes(plan.recompute) + working)
     return found
 
