@@ -15,7 +15,8 @@ from grading.__main__ import main
 from grading.build import build
 from grading.course import Course
 from grading.demo.answers import solutions
-from grading.gradebook.setup import CONFIG_TEXT, SOLUTIONS, release
+from grading.gradebook.setup import CONFIG_TEXT, release
+from grading.gradebook.sources import SOLUTIONS
 from grading.pseudonym import pseudonym_of
 from labkit.capstone import ghosts, read
 from tests.grading.in_process import graded_in_process
