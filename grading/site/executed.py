@@ -105,7 +105,8 @@ def execute(solved: NotebookNode) -> NotebookNode:
         try:
             manager = AsyncKernelManager(kernel_name="python3", client_factory=PatientClient)
             client = NotebookClient(solved, km=manager, timeout=CELL_S, resources=resources, extra_arguments=APART)
-            ran = client.execute()
+            # Of a manager that it did not make itself, nbclient leaves the kernel running until the process ends.
+            ran = client.execute(cleanup_kc=True)
         except CellExecutionError as error:
             raise UserError(f"a cell of {solved.cells[0].source.splitlines()[0]} fails", str(error)) from error
         return without_places(ran, work)

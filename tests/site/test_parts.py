@@ -7,8 +7,9 @@ import io
 import re
 from pathlib import Path
 
+import psutil
 import pytest
-from nbformat.v4 import new_code_cell, new_notebook, new_output
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
 from grading.build.compile import Built
@@ -16,7 +17,7 @@ from grading.build.student import student_version
 from grading.errors import UserError
 from grading.site import api_page, course_pages, lab_page
 from grading.site.answers import answers_of
-from grading.site.executed import keep, kept
+from grading.site.executed import execute, keep, kept
 from grading.site.make import Wish, make_site
 from grading.site.prerequisites import drawing
 from labkit.labs import Lab
@@ -126,6 +127,15 @@ def test_what_the_student_reads_is_no_secret(lab: Built) -> None:
     told = lab.student.copy()
     told.cells[0].source += "\n# Hint: `return steps.square() * 0.6962`"
     assert answers_of(lab.solution, told).lines == {"steps=torch.linspace(-1.0,1.0,15)"}
+
+
+@pytest.mark.full("classroom")
+def test_no_kernel_stays_when_its_notebook_has_run() -> None:
+    cell = new_code_cell("import os, sys\nprint(os.getpid(), 'ipykernel' in sys.modules)")
+    ran = execute(new_notebook(cells=[new_markdown_cell("# A lab"), cell]))
+    number, is_kernel = ran.cells[1].outputs[0].text.split()
+    assert is_kernel == "True"
+    assert not psutil.pid_exists(int(number))
 
 
 def test_runs_are_kept_until_the_notebook_changes(lab: Built, ran, tmp_path: Path) -> None:
