@@ -25,12 +25,14 @@ SOLUTIONS = Path(__file__).resolve().parents[2] / "solutions"
 def build_sources(file: CourseFile, labs: Collection[str] | None = None) -> dict[str, NotebookNode]:
     """The solved notebook of each lab by name; `labs` are numbers, in place of those of the file.
 
-    Raises UserError for a lab that there is not, and for what a lab does not have.
+    Raises UserError for a lab that there is not, for what a lab does not have, and where no lab would be left.
     """
     wanted = file.labs if labs is None else labs
     sources = {path.stem[:2]: path for path in sorted(SOLUTIONS.glob("[0-9][0-9]_*.py"))}
     if not sources:
         raise UserError(f"{SOLUTIONS} has no labs", "run this from a full checkout, not from a student bundle")
+    if wanted is not None and not wanted:
+        raise UserError("the course would have no labs", f"name some, or none for all of them: {', '.join(sources)}")
     named = [*(wanted or ()), *(name[:2] for name in (*file.wanted.leave_out, *file.wanted.points))]
     if unknown := sorted(set(named) - set(sources)):
         raise UserError(f"there is no lab {unknown[0]}", f"there are {', '.join(sources)}")

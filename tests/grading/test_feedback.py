@@ -16,8 +16,8 @@ from grading.rebuild import TemplateCell
 from grading.supervisor.result import ExerciseResult
 from labkit.check.verdict import Verdict
 
-SLOT = TemplateCell("02-x-check", "check", "code", "", "", exercise="02-x", points=2)
-PUBLIC = Verdict("02-x", "passed", 1.0, "all pass", budgets=(("dispatches", 49.0, 288.0, "operations"),), n_cases=3)
+SLOT = TemplateCell("02-sums-check", "check", "code", "", "", exercise="02-sums", points=2)
+PUBLIC = Verdict("02-sums", "passed", 1.0, "all pass", budgets=(("dispatches", 49.0, 288.0, "operations"),), n_cases=3)
 UNSEEN = replace(PUBLIC, budgets=(("dispatches", 7777.0, 8888.0, "operations"),))
 FAILED = replace(
     UNSEEN, outcome="failed", score=0.0, headline="not every hidden one", rows=(("got", "secret"),), hint="Think <b>."
