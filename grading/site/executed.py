@@ -11,57 +11,26 @@ import copy
 import functools
 import hashlib
 import json
-import math
 import multiprocessing
-import queue
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import nbformat
-from jupyter_client import AsyncKernelClient, AsyncKernelManager
-from jupyter_client.channels import AsyncZMQSocketChannel
-from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
-from traitlets import Type
 
 from grading.build.compile import Built
 from grading.build.notebook import to_json
 from grading.errors import UserError
 from grading.files import write_whole
+from grading.site.kernel import run_notebook
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build" / "executed"
 CELL_S = 600
 """For a cell that hangs; the longest takes a few seconds."""
-LOOK_S = 0.5
-APART = ["--log-level=ERROR", "--HistoryManager.enabled=False"]
-"""Without a warning at each kernel's start that others on this machine may read along; and without the one database in
-which all of a user's kernels write what was typed."""
-
-
-class PatientChannel(AsyncZMQSocketChannel):
-    """Looks for a message again and again: on a busy machine a waiting asyncio has missed ones that were there."""
-
-    async def get_msg(self, timeout: float | None = None) -> dict:
-        """The next message. Raises `queue.Empty` after `timeout` seconds."""
-        ends_at = math.inf if timeout is None else time.monotonic() + timeout
-        while True:
-            try:
-                return await super().get_msg(timeout=max(0.0, min(LOOK_S, ends_at - time.monotonic())))
-            except queue.Empty:
-                if time.monotonic() >= ends_at:
-                    raise
-
-
-class PatientClient(AsyncKernelClient):
-    """A kernel's client whose replies are not missed."""
-
-    shell_channel_class = Type(PatientChannel)
-    iopub_channel_class = Type(PatientChannel)
 
 
 def key_of(solved: NotebookNode) -> str:
@@ -101,12 +70,8 @@ def execute(solved: NotebookNode) -> NotebookNode:
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder, "work")
         work.mkdir()
-        resources = {"metadata": {"path": str(work)}}
         try:
-            manager = AsyncKernelManager(kernel_name="python3", client_factory=PatientClient)
-            client = NotebookClient(solved, km=manager, timeout=CELL_S, resources=resources, extra_arguments=APART)
-            # Of a manager that it did not make itself, nbclient leaves the kernel running until the process ends.
-            ran = client.execute(cleanup_kc=True)
+            ran = run_notebook(solved, work, CELL_S)
         except CellExecutionError as error:
             raise UserError(f"a cell of {solved.cells[0].source.splitlines()[0]} fails", str(error)) from error
         return without_places(ran, work)
