@@ -18,6 +18,8 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from tests.browser.server import REPOSITORY
 from tests.grading.campus import UIDS, Campus
 from tests.lanes import missing
@@ -69,6 +71,7 @@ class Hub:
     url: str
     folder: Path
     process: subprocess.Popen[bytes]
+    api_url: str
 
     @property
     def log(self) -> str:
@@ -81,6 +84,15 @@ class Hub:
             self.process.wait(30)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
+
+    def servers(self) -> list[str]:
+        """The processes on this machine that this hub's servers have started, and these."""
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if process.environ().get("JUPYTERHUB_API_URL", "").startswith(self.api_url):
+                    found.append(" ".join(process.cmdline()))
+        return found
 
 
 def start(campus: Campus, folder: Path) -> Hub:
@@ -110,7 +122,7 @@ def start(campus: Campus, folder: Path) -> Hub:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    hub = Hub(f"http://127.0.0.1:{ports[0]}/", folder, process)
+    hub = Hub(f"http://127.0.0.1:{ports[0]}/", folder, process, f"http://127.0.0.1:{ports[1]}/")
     try:
         _wait(hub)
     except BaseException:

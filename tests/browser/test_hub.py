@@ -36,7 +36,9 @@ def campus(tmp_path_factory) -> Campus:
 def hub(campus: Campus, tmp_path_factory, browser: Browser) -> Iterator[Hub]:
     hub = start(campus, tmp_path_factory.mktemp("hub"))
     yield hub
+    assert len(hub.servers()) > len(ANSWERS)
     hub.stop()
+    assert hub.servers() == []
 
 
 def sign_in(page: Page, hub: Hub, name: str) -> None:

@@ -53,6 +53,8 @@ class Campus:
         """The command that runs another one as this account, in its home."""
         interpreters = [place for place in (sys.base_prefix, sys.prefix) if place.startswith("/root/")]
         command = ["bwrap", "--bind", "/", "/", "--dev", "/dev", "--tmpfs", "/root", "--tmpfs", "/mnt"]
+        # Whatever it starts ends with it.
+        command += ["--unshare-pid", "--proc", "/proc", "--die-with-parent"]
         for place in interpreters:
             for parent in reversed(Path(place).parents[:-2]):
                 command += ["--perms", "0755", "--dir", str(parent)]
