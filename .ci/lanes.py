@@ -45,14 +45,14 @@ SECONDS = {
     "answers": 1150,
     "attacks": 1100,
     "browser": 130,
-    "classroom": 1200,
+    "classroom": 650,
     "cluster": 60,
     "determinism": 140,
     "kernels": 240,
     "kills": 100,
-    "notebooks": 600,
+    "notebooks": 800,
     "postgresql": 60,
-    "ranks": 60,
+    "ranks": 90,
     "triton": 240,
 }
 """What each part takes on two cores, about: to know what still fits. A part that is not here is taken for UNKNOWN_S."""
