@@ -26,6 +26,7 @@ def test_every_machine_has_a_ghost_that_does_not_fit_and_two_that_count_in_order
 
 @pytest.mark.parametrize(("machine", "level"), NAMES)
 @pytest.mark.full("answers")
+@pytest.mark.later
 @pytest.mark.lab("20")
 @pytest.mark.timeout(600)
 def test_a_ghosts_script_comes_to_its_published_numbers(machine: str, level: str) -> None:
@@ -41,6 +42,7 @@ def test_a_ghosts_script_comes_to_its_published_numbers(machine: str, level: str
 
 
 @pytest.mark.full("answers")
+@pytest.mark.later
 @pytest.mark.lab("20")
 def test_the_bill_of_a_ghost_is_the_published_one_to_the_last_digit_whoever_asks_and_twice() -> None:
     script = read(SCRIPTS["v100", "naive"])

@@ -67,7 +67,8 @@ def each_exercise(
 
     def marks(name: str) -> list[pytest.MarkDecorator]:
         if name in trained:
-            return [pytest.mark.lab(name[:2]), pytest.mark.full("answers"), pytest.mark.timeout(TIMEOUT_S)]
+            of_trained = [pytest.mark.full("answers"), pytest.mark.later, pytest.mark.timeout(TIMEOUT_S)]
+            return [pytest.mark.lab(name[:2]), *of_trained]
         more = [of_slow] if of_slow and name in TAKE_THEIR_TIME else [pytest.mark.slow] if name in slow else []
         return [pytest.mark.lab(name[:2]), *of_all, *more]
 
@@ -75,8 +76,8 @@ def each_exercise(
 
 
 in_full = each_exercise(pytest.mark.full("answers"), pytest.mark.timeout(TIMEOUT_S), of_slow=pytest.mark.later)
-on_each_set = pytest.mark.parametrize("cases", ["public", pytest.param("hidden", marks=pytest.mark.slow)])
-"""`make check` tries public cases, `make test` the hidden ones as well."""
+on_each_set = pytest.mark.parametrize("cases", ["public", pytest.param("hidden", marks=pytest.mark.full("answers"))])
+"""`make check` tries public cases; `make test` the hidden ones as well, of the labs that it tries in full."""
 
 
 @each_exercise(slow=TAKE_A_SECOND, trained=TRAIN)

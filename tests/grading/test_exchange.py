@@ -124,6 +124,7 @@ def fetched_pages(campus: Campus, name: str) -> list[Path]:
     return sorted((campus.home(name) / LAB / "feedback").rglob("*.html"))
 
 
+@pytest.mark.full("classroom")
 def test_feedback_comes_back_through_the_exchange_to_those_who_handed_in_there(campus) -> None:
     """Also where a classmate's submission came another way, or without the secret that the exchange knows a page by."""
     campus.hand_in("ada", SOLUTION)
