@@ -69,11 +69,15 @@ def _n_loops(lists: Sequence[object]) -> int:
 
 @cache
 def _flop_formulas() -> dict[object, Callable[..., int]]:
+    def heads_as_of(query, *shared) -> list[tuple[int, ...]]:
+        """Shapes with a head for each of the query's: a shared head is multiplied with each (PyTorch 2.11 refuses)."""
+        return [(*one.shape[:-3], query.shape[-3], *one.shape[-2:]) for one in shared]
+
     def forward(query, key, value, *others, out_val=None, **settings) -> int:
-        return sdpa_flop_count(query.shape, key.shape, value.shape)
+        return sdpa_flop_count(query.shape, *heads_as_of(query, key, value))
 
     def backward(grad_out, query, key, value, *others, out_val=None, **settings) -> int:
-        return sdpa_backward_flop_count(grad_out.shape, query.shape, key.shape, value.shape)
+        return sdpa_backward_flop_count(grad_out.shape, query.shape, *heads_as_of(query, key, value))
 
     def product(a, b, *others, out_val=None, **settings) -> int:
         """a @ b: every element of `a` meets a row of `b`, or an element where that is a vector."""
