@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-TRIED = ("2.11", "2.12", "2.13")
+TRIED = ("2.11", "2.12", "2.13", "2.15")
 """The versions of PyTorch with which the tests of these oracles have passed."""
 _NAMES = {
     "FakeStore": "torch.testing._internal.distributed.fake_pg",

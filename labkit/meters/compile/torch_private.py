@@ -1,7 +1,7 @@
 """Everything of PyTorch that the meter uses and that is not public, in one place.
 
-Written for 2.11 to 2.13. A newer version that moves one of these names makes the meter raise AttributeError with
-it, rather than count wrong. Used are:
+Tried with 2.11, 2.12, 2.13 and 2.15. A newer version that moves one of these names makes the meter raise AttributeError
+with it, rather than count wrong. Used are:
 
 - `torch._dynamo.eval_frame._callback_from_stance(callback)`: called once whenever a compiled function is called;
 - `torch._dynamo.convert_frame._compile(code, ...)`: compiles one frame, or raises why not;
@@ -12,8 +12,8 @@ it, rather than count wrong. Used are:
   `min_cut_rematerialization_partition`; `torch._inductor.utils.shape_env_from_inputs`;
 - `torch._inductor.graph.GraphLowering`, `torch._inductor.debug.DebugContext`, `torch._inductor.virtualized.V`, the
   nodes of `torch._inductor.scheduler` and the dependencies of `torch._inductor.dependencies`;
-- `torch._inductor.cpu_vec_isa.valid_vec_isa_list` and `torch._inductor.cpp_builder.get_cpp_compiler`, which look for a
-  compiler and are told instead;
+- `torch._inductor.cpu_vec_isa.valid_vec_isa_list`, `torch._inductor.cpp_builder.get_cpp_compiler` and its `is_gcc`,
+  which look for a compiler, or from PyTorch 2.15 on start it, and are told instead;
 - `torch._dynamo.backends.common.aot_autograd`, `torch._functorch.partitioners`, and
   `torch._inductor.decomposition.select_decomp_table`;
 - `torch.UntypedStorage._cdata`, by which two tensors are known to lie in one storage;
@@ -110,6 +110,7 @@ def lowered(gm: Any, inputs: Any, settings: dict[str, Any], with_source: bool) -
         DebugContext(),
         _wrapped(cpu_vec_isa, "valid_vec_isa_list", lambda real: []),
         _wrapped(cpp_builder, "get_cpp_compiler", lambda real: "g++"),
+        _wrapped(cpp_builder, "is_gcc", lambda real: True),
     ):
         compile_fx.view_to_reshape(gm)
         fake_mode = compile_fx.fake_tensor_prop(gm, inputs)
