@@ -36,6 +36,7 @@ from labkit import Predictions, check, progress, written
 from labkit.capstone import MACHINES, ghosts, kit, standing
 from labkit.exercises.lab20.config import Config, script_of
 from labkit.material.lab20_bills import CHEAPER, billed
+from labkit.material.lab20_flags import IN_THE_TABLE, SIZES, gains_of, measured_rows
 from labkit.material.lab20_knobs import KNOBS, bill_with
 from labkit.material.lab20_logs import example_logs
 from labkit.material.lab20_try import my_try
@@ -649,6 +650,173 @@ if written(referee):
     display(labkit.figures.contest(logs, verdict, rules["floor"]))
 
 # %% [markdown]
+# ## A flag for each feature
+#
+# This section is optional. The `Trainer` of `transformers` has a flag for most of what the labs have built. Its
+# documentation sums them up in a table that lectures like to copy. It had seven rows in 2022 and has had up to ten
+# since, each with two cells:
+#
+# | feature | faster | less memory | | feature | faster | less memory |
+# |---|---|---|---|---|---|---|
+# | batch size | ✅ | ✅ | | optimizer choice | ✅ | ✅ |
+# | gradient accumulation | ❌ | ✅ | | data preloading | ✅ | ❌ |
+# | gradient checkpointing | ❌ | ✅ | | DeepSpeed ZeRO | ❌ | ✅ |
+# | mixed precision | ✅ | ❌✅ | | `torch.compile` | ✅ | ❌ |
+# | `torch_empty_cache_steps` | ❌ | ✅ | | PEFT | ❌ | ✅ |
+#
+# A cell with one sign claims that the feature does the same to every model. You have measured enough by now to doubt
+# that. Five of these features can be counted here, on a tiny MLP that `Trainer` really trains: at a large model with a
+# small batch, where the weights take most of the memory, and at a small model with a large batch, where the activations
+# do.
+#
+# **Predict:** in how many of these five rows (batch size, gradient accumulation, gradient checkpointing, mixed
+# precision, optimizer choice) do both cells come out as in the table?
+
+# %% nbgrader={"grade": false, "grade_id": "20-predict-rows", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("rows as in the table", None)
+
+# %% [markdown]
+# [[exercise 20-flags]]
+#
+# **`arguments(feature, samples, fits, every)`** returns a dict of keyword arguments for `TrainingArguments`, with which an
+# optimizer step sees `samples` samples. They go through the model in one forward pass, except under gradient
+# accumulation. `output_dir`, `max_steps`, `use_cpu`, `report_to`, `save_strategy` and `disable_tqdm` are set by the
+# check.
+#
+# | feature | ask for | how it is checked |
+# |---|---|---|
+# | `"batch size"` | the batch, and nothing else | `Trainer` runs |
+# | `"gradient accumulation"` | at most `fits` samples at a time, in as few forward passes as possible | `Trainer` runs |
+# | `"gradient checkpointing"` | recomputation | `Trainer` runs |
+# | `"mixed precision"` | autocast to bfloat16 | `Trainer` runs |
+# | `"torch_empty_cache_steps"` | the allocator's cache emptied once in `every` steps | `Trainer` runs |
+# | `"optimizer choice"` | Adafactor | `Trainer` runs |
+# | `"data preloading"` | two processes that load data | the argument alone |
+# | `"fp16"`, `"tf32"`, `"torch.compile"` | the feature of this name | the argument alone |
+#
+# Where `Trainer` runs, it trains on the CPU for a few steps. The samples of every forward pass, the bytes that it keeps
+# for the backward pass, the dtype of its products, the calls of `clear_device_cache` and the optimizer are counted. The
+# last two lines of the table need a GPU, or processes of their own, so nothing is run for them: whether they help is not
+# checked.
+#
+# **`row(feature, sizes)`** returns the two cells of a row, `{"speed": ..., "memory": ...}`. `sizes` is a list of pairs
+# `(before, after)`, one for each size of model, and a run is `{"samples": 8, "seconds": 2.5, "peak_bytes": 9000000000}`,
+# for one step. At one size a feature is faster if it has at least 1.05 times as many samples a second, and takes less
+# memory if the peak before is at least 1.05 times the peak after. The cell is `"✅"` if that holds at all sizes, `"❌"` if
+# it holds at none, and `"❌✅"` if it depends on the size. The check draws runs in which a feature does something else
+# than the table says.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# The names of the arguments stand in `help(TrainingArguments)`. `per_device_train_batch_size` is the number of samples in
+# a forward pass, and not in a step.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# All micro-batches of `Trainer` have the same size, so that size has to divide `samples`. With 12 samples, of which 5
+# fit, it is 4. A batch that is twice as large may take longer and still be faster: compare samples a second.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# The micro-batch is `max(n for n in range(1, min(fits, samples) + 1) if samples % n == 0)`, and
+# `gradient_accumulation_steps` is `samples` divided by it. The other arguments are `gradient_checkpointing`, `bf16`,
+# `torch_empty_cache_steps`, `optim`, `dataloader_num_workers`, `fp16`, `tf32` and `torch_compile`. For a cell, make a list
+# of true and false, one for each size, and ask `all` and `any`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "20-flags", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def arguments(feature: str, samples: int, fits: int, every: int) -> dict[str, object]:
+    """What TrainingArguments is given for this feature, so that an optimizer step sees `samples` samples."""
+    ### BEGIN SOLUTION
+    if feature == "gradient accumulation":
+        micro = max(n for n in range(1, min(fits, samples) + 1) if samples % n == 0)
+        return {
+            "per_device_train_batch_size": micro,
+            "gradient_accumulation_steps": samples // micro,
+        }
+    flag = {
+        "batch size": {},
+        "gradient checkpointing": {"gradient_checkpointing": True},
+        "mixed precision": {"bf16": True},
+        "torch_empty_cache_steps": {"torch_empty_cache_steps": every},
+        "optimizer choice": {"optim": "adafactor"},
+        "data preloading": {"dataloader_num_workers": 2},
+        "fp16": {"fp16": True},
+        "tf32": {"tf32": True},
+        "torch.compile": {"torch_compile": True},
+    }[feature]
+    return {"per_device_train_batch_size": samples, **flag}
+    ### END SOLUTION
+
+
+def row(feature: str, sizes: list[tuple[dict, dict]]) -> dict[str, str]:
+    """The cells of speed and memory: ✅ if it helps at all sizes, ❌ at none, ❌✅ if it depends on the size."""
+    ### BEGIN SOLUTION
+    rates, peaks = [], []
+    for before, after in sizes:
+        old_rate, rate = (run["samples"] / run["seconds"] for run in (before, after))
+        rates.append(rate / old_rate)
+        peaks.append(before["peak_bytes"] / after["peak_bytes"])
+
+    def cell(gains):
+        helps = [gain >= 1.05 for gain in gains]
+        if all(helps):
+            return "✅"
+        return "❌✅" if any(helps) else "❌"
+
+    return {"speed": cell(rates), "memory": cell(peaks)}
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "20-flags-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+check("20-flags", arguments, row)
+
+# %% [markdown]
+# Now your own ratios. Each run is counted on the CPU, operation by operation, and the seconds are those of the basement's
+# card at its published rates, where the slower of products and bytes sets the time of an operation. The peak is that of
+# all tensors. Ratios above 1 are gains:
+
+# %%
+if written(arguments) and written(row):
+    rows = measured_rows(arguments)
+    print(f"{'':23}{'faster':7}{'less':6}" + "   ".join(name.center(24) for name in SIZES))
+    for feature, sizes in rows.items():
+        cells = row(feature, sizes)
+        gains = "   ".join(
+            f"speed {speed:4.2f}, memory {memory:4.2f}" for speed, memory in gains_of(sizes)
+        )
+        print(f"{feature:23}{cells['speed']:6} {cells['memory']:6} {gains}")
+    guesses.settle(
+        "rows as in the table", sum(row(name, sizes) == IN_THE_TABLE[name] for name, sizes in rows.items())
+    )
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# None of the five. A larger batch takes more memory, never less: the table's ✅ means that you may choose a smaller one.
+# With weights that take most of the memory, accumulation and recomputation save nothing, because what they shrink is
+# small, and autocast adds 16-bit copies of these weights, and time to make them. Adafactor saves memory where AdamW's
+# states are large. It is not faster here: `Trainer` runs AdamW fused into one pass over the states, and Adafactor as one
+# operation after the other.
+#
+# </details>
+#
+# The sizes are tiny, so the ratios are not those of your model; the two reasons behind them, weights or activations, are.
+# The other five rows cannot be counted in this way. `torch_empty_cache_steps` gives back what the allocator holds beyond
+# the tensors, and the CPU has no such cache. Preloading, ZeRO, `torch.compile` and PEFT need a loader that is slow,
+# several cards, a compiler and another model: their ratios are yours from labs 07, 16, 11 and 08, and the command
+# `labkit.feature_table()` shows them.
+#
+# In practice: `TrainingArguments(bf16=True, gradient_checkpointing=True, per_device_train_batch_size=2,
+# gradient_accumulation_steps=8)` is a usual start. Measure each of the four before you keep it.
+
+# %% [markdown]
 # ## The best script is a property of the machine
 #
 # - **Knobs do not add up.** The peak is one moment. What is taken from another moment saves nothing, until that one is the
@@ -723,6 +891,7 @@ labkit.feature_row(
 # - Joelle Pineau and others, *Improving Reproducibility in Machine Learning Research* (JMLR 2021).
 # - Quentin Anthony, Stella Biderman and Hailey Schoelkopf, *Transformer Math 101* (2023): the sums of 20-predict in rough.
 #
-# **Sources.** Rates and memory of the cards: NVIDIA's GA102 whitepaper and the V100 data sheet; lanes: PCI-SIG. The
-# withdrawn results of 2015: the ImageNet organizers' announcement of June 2015. All other figures are billed or
-# measured in this notebook.
+# **Sources.** The table of features: documentation of `transformers`, *Efficient Training on a Single GPU* (version
+# 4.21, seven rows) and *Methods and tools for efficient training on a single GPU* (the versions after it). Rates and
+# memory of the cards: NVIDIA's GA102 whitepaper and the V100 data sheet; lanes: PCI-SIG. The withdrawn results of 2015:
+# the ImageNet organizers' announcement of June 2015. All other figures are billed or measured in this notebook.

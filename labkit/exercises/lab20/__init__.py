@@ -1,3 +1,3 @@
 """Lab 20, the capstone: what is asked, given and run."""
 
-ORDER = ("predict", "budget", "ablation", "referee")
+ORDER = ("predict", "budget", "ablation", "referee", "flags")
