@@ -152,7 +152,7 @@ LABS = (
             ("14", "`comm.isend`, `comm.irecv` and `comm.all_to_all_single` of `labkit.run_ranks`"),
         ),
     ),
-    Lab("20", "All of it together", "end", 290),
+    Lab("20", "All of it together", "end", 290, 50),
 )
 
 

@@ -7,17 +7,14 @@ import random
 from grading.hidden import Hidden
 from labkit.exercises.lab20.flags import (
     ACCUMULATION,
-    ALL,
     BATCH,
     CACHE,
     CHECKPOINTING,
     COMPILE,
     MIXED,
-    NONE,
     NOT_RUN_HERE,
     OPTIMIZER,
     PRELOADING,
-    SOME,
     Feature,
 )
 
@@ -41,12 +38,12 @@ def features(rng: random.Random) -> tuple[Feature, ...]:
         some(CACHE, every=every, n_steps=2 * every),
         some(OPTIMIZER),
         *map(some, NOT_RUN_HERE),
-        Feature(MIXED, n_sizes=rng.randint(2, 4), speed=SOME, memory=NONE),
-        Feature(BATCH, n_sizes=3, speed=SOME, memory=SOME),
-        Feature(CHECKPOINTING, n_sizes=rng.randint(3, 5), speed=NONE, memory=rng.choice((SOME, NONE))),
-        Feature(COMPILE, n_sizes=4, speed=NONE, memory=SOME),
-        Feature(OPTIMIZER, n_sizes=1, speed=ALL, memory=NONE),
-        Feature(PRELOADING, n_sizes=rng.randint(2, 4), speed=NONE, memory=ALL),
+        Feature(MIXED, speed="Np", memory=rng.choice(("Nn", "nN", "NN"))),
+        Feature(BATCH, speed="pnP", memory=rng.choice(("PNN", "PNn"))),
+        Feature(CHECKPOINTING, speed="Nn", memory="NP"),
+        Feature(COMPILE, speed="NNNn", memory="NPPN"),
+        Feature(OPTIMIZER, speed="P", memory=rng.choice("nN")),
+        Feature(PRELOADING, speed="nN", memory=rng.choice(("pp", "Pp"))),
     )
 
 

@@ -35,15 +35,19 @@ DEFAULTS = {
 """Of the arguments that are looked at where nothing is run, what `TrainingArguments` has where they are left out."""
 SPARE = 4
 """Times the samples that are asked for, so that steps which take more are seen as such."""
-ALL, SOME, NONE = "all", "some", "none"
-"""At how many of the sizes a feature helps."""
+NOT_WRITTEN = "not written yet"
+"""In the place of a row's cells while `row` is a blank."""
+GAINS = {"P": (1.7, 2.0), "p": (1.1, 1.2), "n": (1.01, 1.035), "N": (0.5, 0.65)}
+"""By sign, between which numbers a size's ratio lies: a large gain, a small one, one that does not count, a loss."""
+TIMES = (2, 0.5, 1)
+"""Times the samples of a step that a feature comes with, from size to size."""
 
 
 @dataclass(frozen=True)
 class Feature(Case):
-    """A feature to be asked for, or, where n_sizes is more than 0, its row of the table.
+    """A feature to be asked for, or, where there are signs of GAINS, one for each size, its row of the table.
 
-    samples, fits, every: what `arguments` is given. speed, memory: at how many of the sizes the feature helps.
+    samples, fits, every: what `arguments` is given.
     """
 
     name: str
@@ -51,39 +55,29 @@ class Feature(Case):
     fits: int = 8
     every: int = 1
     n_steps: int = 2
-    n_sizes: int = 0
-    speed: str = ALL
-    memory: str = ALL
+    speed: str = ""
+    memory: str = ""
+
+    @property
+    def is_row(self) -> bool:
+        return bool(self.speed)
 
 
-def ratios(helps: str, n: int, gen: torch.Generator) -> list[float]:
-    """How many times as good each size becomes, 1.05 and its neighbourhood left out."""
-    at = torch.randperm(n, generator=gen).tolist()
-    n_helped = {ALL: n, NONE: 0, SOME: int(torch.randint(1, max(n, 2), (), generator=gen))}[helps]
-    found = [0.0] * n
-    for place, where in enumerate(at):
-        way = float(torch.rand((), generator=gen))
-        low, high = (1.1, 2.0) if place < n_helped else (1.01, 1.035) if place % 2 else (0.5, 0.9)
-        found[where] = low + way * (high - low)
-    return found
+def between(low: float, high: float, gen: torch.Generator) -> float:
+    return low + (high - low) * float(torch.rand((), generator=gen))
 
 
 def a_row(case: Feature, gen: torch.Generator) -> list[list[dict[str, float]]]:
     """By size, a run without the feature and one with it."""
-    faster, smaller = ratios(case.speed, case.n_sizes, gen), ratios(case.memory, case.n_sizes, gen)
     pairs = []
-    for fast, small in zip(faster, smaller, strict=True):
-        samples, seconds, peak, times = (
-            2 ** int(torch.randint(2, 6, (), generator=gen)),
-            0.5 + 3 * float(torch.rand((), generator=gen)),
-            2**30 * (2 + 50 * float(torch.rand((), generator=gen))),
-            (0.5, 1, 2)[int(torch.randint(3, (), generator=gen))],
-        )
+    for place, (speed, memory) in enumerate(zip(case.speed, case.memory, strict=True)):
+        times, samples = TIMES[place % len(TIMES)], 2 ** int(torch.randint(2, 6, (), generator=gen))
+        seconds, peak = between(0.5, 3.5, gen), 2**30 * between(2.0, 50.0, gen)
         before = {"samples": samples, "seconds": seconds, "peak_bytes": round(peak)}
         after = {
             "samples": round(samples * times),
-            "seconds": seconds * times / fast,
-            "peak_bytes": round(peak / small),
+            "seconds": seconds * times / between(*GAINS[speed], gen),
+            "peak_bytes": round(peak / between(*GAINS[memory], gen)),
         }
         pairs.append([before, after])
     return pairs
@@ -91,7 +85,7 @@ def a_row(case: Feature, gen: torch.Generator) -> list[list[dict[str, float]]]:
 
 def draw(case: Feature, gen: torch.Generator) -> dict[str, Any]:
     """sizes: of a row of the table. tokens: what is trained on, a text for each sample."""
-    if case.n_sizes:
+    if case.is_row:
         return {"sizes": a_row(case, gen)}
     if case.name in NOT_RUN_HERE:
         return {}
@@ -113,8 +107,11 @@ def looked_at(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 def drive(ans, case: Feature, tree: dict, stage) -> Any:
     """The two cells of a row; or what came of the arguments: passes of each step, bytes kept, dtypes, calls."""
-    if case.n_sizes:
-        found = ans.row(case.name, [tuple(pair) for pair in tree["sizes"]])
+    if case.is_row:
+        try:
+            found = ans.row(case.name, [tuple(pair) for pair in tree["sizes"]])
+        except NotImplementedError:
+            return {"speed": NOT_WRITTEN, "memory": NOT_WRITTEN}
         return {str(part): cell for part, cell in found.items()} if isinstance(found, Mapping) else found
     arguments = ans.arguments(case.name, case.samples, case.fits, case.every)
     if not isinstance(arguments, Mapping):
@@ -149,11 +146,11 @@ FLAGS = Exercise(
         Feature(CACHE, samples=6, fits=6, every=2, n_steps=4),
         Feature(OPTIMIZER, samples=6, fits=6),
         *(Feature(name, samples=6, fits=6) for name in NOT_RUN_HERE),
-        Feature(MIXED, n_sizes=2, speed=ALL, memory=SOME),
-        Feature(BATCH, n_sizes=3, speed=ALL, memory=NONE),
-        Feature(COMPILE, n_sizes=3, speed=SOME, memory=NONE),
-        Feature(CHECKPOINTING, n_sizes=3, speed=NONE, memory=ALL),
-        Feature(OPTIMIZER, n_sizes=4, speed=SOME, memory=SOME),
+        Feature(MIXED, speed="pP", memory="Np"),
+        Feature(BATCH, speed="PPp", memory="NnN"),
+        Feature(COMPILE, speed="pnP", memory="nnn"),
+        Feature(CHECKPOINTING, speed="NNn", memory="pPp"),
+        Feature(OPTIMIZER, speed="NPPN", memory="PNNN"),
     ),
     inputs=draw,
     drive=drive,

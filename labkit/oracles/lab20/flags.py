@@ -18,6 +18,7 @@ from labkit.exercises.lab20.flags import (
     FP16,
     MIXED,
     NOT_RUN_HERE,
+    NOT_WRITTEN,
     OPTIMIZER,
     PRELOADING,
     RUN_HERE,
@@ -26,7 +27,7 @@ from labkit.exercises.lab20.flags import (
     Feature,
 )
 from labkit.exercises.lab20.tiny_trainer import Tiny
-from labkit.oracles.hints import Condition, once
+from labkit.oracles.hints import Condition, not_written_yet, once
 from labkit.oracles.lab20.cells import MISTAKES, cells_of, in_ratios
 from labkit.spec import CANNOT_TELL, CaseRun, Hint, Observation, Oracle, Rivals
 
@@ -58,7 +59,7 @@ def at_a_time(case: Feature) -> int:
 
 def expect(run: CaseRun[Feature]) -> dict[str, Any]:
     case = run.case
-    if case.n_sizes:
+    if case.is_row:
         return cells_of(run.tree["sizes"])
     if case.name in NOT_RUN_HERE:
         batch = {"per_device_train_batch_size": case.samples}
@@ -78,7 +79,7 @@ def expect(run: CaseRun[Feature]) -> dict[str, Any]:
 
 def of(name: str, mistake: Callable[[CaseRun[Feature]], Any]) -> Condition:
     """The mistake, in a run of this feature; of other features and of rows it tells nothing, and its text says so."""
-    return lambda run: CANNOT_TELL if run.case.n_sizes or run.case.name != name else mistake(run)
+    return lambda run: CANNOT_TELL if run.case.is_row or run.case.name != name else mistake(run)
 
 
 def differs_in(*parts: str) -> Callable[[CaseRun[Feature]], bool]:
@@ -94,6 +95,11 @@ def steps_are(made: Callable[[Feature], list[int]]) -> Callable[[CaseRun[Feature
         return run.got["samples"] == wrong and (CANNOT_TELL if wrong == run.expected["samples"] else True)
 
     return when
+
+
+def whole_batches(run: CaseRun[Feature]) -> bool:
+    """A step has several forward passes, each of all samples."""
+    return all(len(step) > 1 and set(step) == {run.case.samples} for step in run.got["samples"])
 
 
 def as_without(run: CaseRun[Feature]) -> bool:
@@ -127,16 +133,16 @@ def default_batch(run: CaseRun[Feature]) -> bool:
 
 
 def of_arguments(mistake: Callable[[CaseRun[Feature]], Any]) -> Condition:
-    return lambda run: CANNOT_TELL if run.case.n_sizes else mistake(run)
+    return lambda run: CANNOT_TELL if run.case.is_row else mistake(run)
 
 
 def of_rows(mistake: Callable[[CaseRun[Feature]], Any]) -> Condition:
-    return lambda run: run.got == mistake(run) if run.case.n_sizes else CANNOT_TELL
+    return lambda run: run.got == mistake(run) if run.case.is_row else CANNOT_TELL
 
 
 def fact(run: CaseRun[Feature]) -> str | None:
     """The ratios of a row; else what the run was, where it should have been another."""
-    if run.case.n_sizes:
+    if run.case.is_row:
         return in_ratios(run.tree["sizes"])
     if run.case.name in NOT_RUN_HERE:
         got, right = run.got["arguments"], run.expected["arguments"]
@@ -154,19 +160,14 @@ def fact(run: CaseRun[Feature]) -> str | None:
 
 def in_words(run: Observation) -> str:
     case = run.case
-    if case.n_sizes:
-        return f"row({case.name!r}, sizes) with {case.n_sizes} sizes"
+    if case.is_row:
+        return f"row({case.name!r}, sizes) with {len(case.speed)} sizes"
     return f"arguments({case.name!r}, samples={case.samples}, fits={case.fits}, every={case.every})"
 
 
 ACCUMULATING = (
     Hint(
-        of(ACCUMULATION, steps_are(lambda c: [c.samples] * (c.samples // min(c.fits, c.samples)))),
-        "gradient accumulation: the micro-batch was not made smaller. Each forward pass still has all samples, so no "
-        "memory is saved, and an optimizer step now sees several times as many samples as were asked for.",
-    ),
-    Hint(
-        of(ACCUMULATION, steps_are(lambda c: [c.samples] * (c.samples // at_a_time(c)))),
+        of(ACCUMULATION, whole_batches),
         "gradient accumulation: the micro-batch was not made smaller. Each forward pass still has all samples, so no "
         "memory is saved, and an optimizer step now sees several times as many samples as were asked for.",
     ),
@@ -218,12 +219,12 @@ FLAGS = Oracle(
         ),
         *ACCUMULATING,
         Hint(
-            of(MIXED, lambda run: as_without(run)),
+            of(MIXED, as_without),
             "mixed precision: the products came out in float32. fp16 does nothing on a CPU, and bf16_full_eval is for "
             "evaluation alone; bf16=True trains under autocast.",
         ),
         Hint(
-            of(CHECKPOINTING, lambda run: as_without(run)),
+            of(CHECKPOINTING, as_without),
             "gradient checkpointing: the forward pass kept as many bytes as without it, so nothing is recomputed.",
         ),
         Hint(
@@ -232,7 +233,7 @@ FLAGS = Oracle(
             "between two times, which is `every`.",
         ),
         Hint(
-            of(CACHE, lambda run: as_without(run)),
+            of(CACHE, as_without),
             "torch_empty_cache_steps: clear_device_cache was never called in the run.",
         ),
         Hint(
@@ -253,6 +254,7 @@ FLAGS = Oracle(
             for name in RUN_HERE
             if name not in (BATCH, ACCUMULATION)
         ),
+        *not_written_yet(("row",), lambda run, name: run.got == dict.fromkeys(("speed", "memory"), NOT_WRITTEN)),
         Rivals(tuple(Hint(of_rows(mistake), text) for mistake, text in MISTAKES)),
     ),
 )
