@@ -793,7 +793,8 @@ if written(arguments) and written(row):
         )
         print(f"{feature:23}{cells['speed']:6} {cells['memory']:6} {gains}")
     guesses.settle(
-        "rows as in the table", sum(row(name, sizes) == IN_THE_TABLE[name] for name, sizes in rows.items())
+        "rows as in the table",
+        sum(row(name, sizes) == IN_THE_TABLE[name] for name, sizes in rows.items()),
     )
 
 # %% [markdown]

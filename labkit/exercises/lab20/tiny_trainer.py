@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import random
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager as Context
 from contextlib import contextmanager, nullcontext
@@ -121,7 +122,9 @@ def train(
 
     ours = (str(tmp), n_steps, True, "none", "no", True)
     chosen = {**arguments, **dict(zip(OF_THE_CHECK, ours, strict=True))}
-    with _random_states(), _old_objects_left_alone(), mock.patch.object(library, "clear_device_cache") as cleared:
+    patched = mock.patch.object(library, "clear_device_cache")
+    with _random_states(), _old_objects_left_alone(), warnings.catch_warnings(), patched as cleared:
+        warnings.simplefilter("ignore")  # that there is no GPU to pin memory for
         model = Tiny(shape)
         trainer = library.Trainer(model=model, args=TrainingArguments(**chosen), train_dataset=list(samples))
         trainer.remove_callback(PrinterCallback)
@@ -150,7 +153,7 @@ def _random_states() -> Iterator[None]:
 
 @contextmanager
 def _old_objects_left_alone() -> Iterator[None]:
-    """`Trainer` collects garbage when it ends: to look through all that is loaded takes ten times as long as the run."""
+    """`Trainer` collects garbage when it ends: looking at all that is loaded takes ten times the run."""
     had_frozen = gc.get_freeze_count() > 0
     if not had_frozen:
         gc.freeze()

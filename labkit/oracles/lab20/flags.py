@@ -125,9 +125,7 @@ def default_batch(run: CaseRun[Feature]) -> bool:
     """Nothing was said of the batch, which is 8 by default."""
     if run.case.name in NOT_RUN_HERE:
         got, right = run.got["arguments"], run.expected["arguments"]
-        return all(
-            got[one] == (8 if one == "per_device_train_batch_size" else value) for one, value in right.items()
-        )
+        return all(got[one] == (8 if one == "per_device_train_batch_size" else value) for one, value in right.items())
     default = DEFAULTS["per_device_train_batch_size"]
     return run.case.samples != default and run.got["samples"] == [[default]] * run.case.n_steps
 
