@@ -41,7 +41,7 @@ PROCESSES = 2
 test: PROCESSES = 3
 SHARED = -n $(or $(WORKERS),$(PROCESSES)) --dist worksteal
 # The oldest Triton that labkit.interpreter supports is tried beside the newest, which is the environment's own.
-OLD_TRITON = 3.7.1
+OLD_TRITON = 3.6.0
 TRITON_TESTS = tests/interpreter $(wildcard tests/meters/test_traffic*.py tests/meters/test_compiled*.py)
 GPU    = nvidia-smi -L 2>/dev/null | grep -q GPU
 

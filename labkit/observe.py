@@ -23,6 +23,7 @@ import torch
 from labkit.devices import device, seed_all
 from labkit.forbidden_calls import forbidden_call
 from labkit.forbids import refusal
+from labkit.full_precision import full_float32
 from labkit.limits import OverLimit, time_limit
 from labkit.measures import held_of_ranks, in_short, of_ranks
 from labkit.meters.full_size import full_size_figures, without_data
@@ -301,7 +302,7 @@ def _drive_jobs(
 
 @contextlib.contextmanager
 def known_settings() -> Iterator[None]:
-    """Run a block with gradients on, float32 as the default dtype and one thread; put the settings back afterwards.
+    """Run a block with gradients on, float32 as the default dtype and in full, and one thread; put all back afterwards.
 
     One thread, because the order of additions and so the last bits depend on their number, and because the cases are
     too small to gain from more. Warnings and whatever else goes to stderr is printed to stdout.
@@ -311,7 +312,7 @@ def known_settings() -> Iterator[None]:
     torch.set_default_dtype(torch.float32)
     torch.set_num_threads(1)
     # A warning on stderr would cost the mark in a plain nbgrader test cell.
-    with contextlib.redirect_stderr(sys.stdout):
+    with contextlib.redirect_stderr(sys.stdout), full_float32():
         try:
             yield
         finally:

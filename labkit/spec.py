@@ -138,9 +138,10 @@ class Exercise:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """|got - expected| <= atol + rtol * |expected|, elementwise.
+    """|got - expected| <= atol + rtol * |expected| + of_largest * max |expected|, elementwise.
 
-    NaN equals NaN, whatever its payload.
+    of_largest: for sums whose terms cancel: another order, another processor or a GPU moves all of a tensor's elements
+    by a part of its largest one, however small they are themselves. NaN equals NaN, whatever its payload.
 
         Tolerance(atol=1e-6, rtol=1e-5)
     """
@@ -148,6 +149,7 @@ class Tolerance:
     atol: float = 0.0
     rtol: float = 0.0
     check_dtype: bool = True
+    of_largest: float = 0.0
 
 
 EXACT = Tolerance()

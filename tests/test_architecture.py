@@ -23,6 +23,7 @@ ROOMS = (
     "lazy",
     "forking",
     "devices",
+    "full_precision",
     "measures",
     "spec",
     "tree",

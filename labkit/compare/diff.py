@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -104,7 +104,9 @@ def _compare_tensors(expected: torch.Tensor, got: Tree, tolerance: Tolerance, pa
     else:
         error = (left - right).abs().to(torch.float64)
     error = torch.where(agree, 0.0, error.nan_to_num(nan=math.inf, posinf=math.inf))
-    bad = error > tolerance.atol + tolerance.rtol * left.abs().to(torch.float64).nan_to_num(posinf=0.0)
+    size = left.abs().to(torch.float64).nan_to_num(nan=0.0, posinf=0.0)
+    tolerance = replace(tolerance, atol=tolerance.atol + tolerance.of_largest * float(size.max()), of_largest=0.0)
+    bad = error > tolerance.atol + tolerance.rtol * size
     n_bad = int(bad.sum())
     if n_bad == 0:
         return None
@@ -136,6 +138,7 @@ def _compare_numbers(expected: float, got: Tree, tolerance: Tolerance, path: str
         have = f"an integer of {got.bit_length()} bits"
         return Mismatch("value", path, _short(repr(expected)), have, n_bad=1, n_total=1)
     error = abs(expected - got)
+    tolerance = replace(tolerance, rtol=tolerance.rtol + tolerance.of_largest, of_largest=0.0)
     if math.isfinite(expected) and error <= tolerance.atol + tolerance.rtol * abs(expected):
         return None
     want, have = _numbers(expected, got)

@@ -9,7 +9,10 @@ import hashlib
 import inspect
 
 KNOWN: dict[str, tuple[str, ...]] = {
-    "interpreter.TensorHandle": ("0efd336dc08e",),
+    "interpreter.TensorHandle": (
+        "3202e4a6ff09",
+        "0efd336dc08e",
+    ),
     "interpreter.InterpreterBuilder.cast_impl": ("b221bbb79664",),
     "interpreter.InterpreterBuilder.create_fp_to_fp": ("4cfd24ff0203", "c7c60f44488e"),
     "interpreter.InterpreterBuilder.binary_op": ("df11eb49f20b", "ca085f65855c"),
@@ -24,15 +27,15 @@ KNOWN: dict[str, tuple[str, ...]] = {
     "interpreter.InterpreterBuilder.create_masked_store": ("c749a5dad7ac", "1d5e501bd65a"),
     "interpreter.InterpreterBuilder.create_extern_elementwise": ("3f0e32651636",),
     "interpreter.InterpreterBuilder.set_grid_idx": ("22f3c9f5b2d6",),
-    "interpreter.ReduceScanOpInterface": ("76e674f4f1ba", "2b5e07135ed9"),
+    "interpreter.ReduceScanOpInterface": ("06d8d210ee9a", "76e674f4f1ba", "2b5e07135ed9"),
     "interpreter.ReduceOps": ("0025368fbc9a", "7794770a3301"),
     "interpreter.ScanOps": ("d2573a0e289b", "edee99fad965"),
     "interpreter._LangPatchScope": ("1b26f629cd73",),
     "interpreter._patch_builtin": ("3c21c270fa61",),
-    "interpreter._patch_lang_tensor": ("1475c3a06f26", "7c7aba5262fd"),
+    "interpreter._patch_lang_tensor": ("efc91e4a5c96", "1475c3a06f26", "7c7aba5262fd"),
     "interpreter._patch_lang_core": ("72864625d91b", "8535aecd1dc6", "65cf7cf4d724"),
     "interpreter._patch_lang": ("e5beeba74ada",),
-    "interpreter.GridExecutor": ("261838fc2902", "ab9b61b54660", "0d3a9edbd715"),
+    "interpreter.GridExecutor": ("c552da3bfb8e", "261838fc2902", "ab9b61b54660", "0d3a9edbd715"),
     "interpreter.FunctionRewriter": ("7cc012dec45e", "d7b3164d1fcb"),
     "interpreter.InterpretedFunction": ("e207e8dbac34",),
     "autotuner.Autotuner._bench": ("4338ab90358c",),
@@ -41,7 +44,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
     "jit.KernelInterface": ("ca1c37b39ad2",),
     "jit.JITFunction.__call__": ("0859c60ab06c", "f58ccbb4bf44"),
 }
-"""Function -> the digests of its source in Triton 3.7.1, 3.8.0 and 3.9.0."""
+"""Function -> the digests of its source in Triton 3.6.0, 3.7.1, 3.8.0 and 3.9.0."""
 
 
 def changed() -> list[str]:

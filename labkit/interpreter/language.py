@@ -33,8 +33,9 @@ class Language:
             scope.restore()
         self._missing = interpreter._MISSING
         self._changes += [(tl.tensor, *change) for change in _methods(tl.tensor)]
+        ours_of_tensor = {"__bool__": _truth, "__index__": _index}
         self._changes = [
-            (target, name, original, _truth if (target, name) == (tl.tensor, "__bool__") else ours)
+            (target, name, original, ours_of_tensor.get(name, ours) if target is tl.tensor else ours)
             for target, name, original, ours in self._changes
         ]
 
@@ -62,6 +63,11 @@ def _truth(self) -> bool:
         f"a block of {values.size} values is neither true nor false: choose with tl.where(condition, x, y), and join "
         "masks with &, | and ~"
     )
+
+
+def _index(self) -> int:
+    """`range(0, x)` and the like. Triton 3.6 asks for more than NumPy 2.4 allows of an array with one dimension."""
+    return int(self.handle.data.item())
 
 
 def _methods(tensor: type) -> list[tuple[str, object, Callable]]:

@@ -53,8 +53,8 @@ def enable(*, beside_gpu: bool = False) -> bool:
         import triton
 
         warnings.warn(
-            f"Triton {triton.__version__} is not one that labkit.interpreter was written for (3.7.1 to 3.9): "
-            f"{', '.join(unknown)} changed, so values on the CPU may be wrong. Install triton==3.9.0 or 3.7.1.",
+            f"Triton {triton.__version__} is not one that labkit.interpreter was written for (3.6 to 3.9): "
+            f"{', '.join(unknown)} changed, so values on the CPU may be wrong. Install triton==3.9.0 or 3.6.0.",
             RuntimeWarning,
             stacklevel=2,
         )

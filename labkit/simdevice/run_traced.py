@@ -67,7 +67,8 @@ def _on_gpu(prepare: Prepare) -> TracedRun:
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
     activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
-    with torch.profiler.profile(activities=activities) as profile:
+    # Without acc_events PyTorch warns that it forgets what it recorded before this cycle, of which there is one.
+    with torch.profiler.profile(activities=activities, acc_events=True) as profile:
         kept = program()
         torch.cuda.synchronize()
     del kept

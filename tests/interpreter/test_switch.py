@@ -92,8 +92,8 @@ def test_the_canary_says_what_changed(tmp_path: Path) -> None:
     done = run(tmp_path, CHANGED)
     assert (
         f"RuntimeWarning: Triton {triton.__version__} is not one that labkit.interpreter was written for "
-        "(3.7.1 to 3.9): interpreter.InterpreterBuilder.create_dot changed, so values on the CPU may be wrong. "
-        "Install triton==3.9.0 or 3.7.1."
+        "(3.6 to 3.9): interpreter.InterpreterBuilder.create_dot changed, so values on the CPU may be wrong. "
+        "Install triton==3.9.0 or 3.6.0."
     ) in done.stderr
 
 

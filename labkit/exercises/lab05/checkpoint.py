@@ -89,10 +89,16 @@ def block_inputs(case: Blocks, gen: torch.Generator) -> dict[str, Any]:
 
 
 def block(x: Tensor, drop: float, gate: Tensor, shift: Tensor, *, weights: dict[str, Tensor], noted: list) -> Tensor:
-    """One block. It draws from the CPU's generator, and from the generator of x's device, whichever that is."""
+    """One block. It draws from the CPU's generator, twice, and on a GPU from that one's as well.
+
+    What is dropped comes from the CPU alone, so that it is the same on every device.
+    """
     hidden = F.gelu(x @ weights["w_in"]) * gate + shift
     noise = torch.rand(hidden.shape)
-    noted.append(torch.cat([noise.reshape(-1)[:N_NOTED], torch.rand(N_NOTED, device=x.device).cpu()]))
+    draws = [noise.reshape(-1)[:N_NOTED], torch.rand(N_NOTED)]
+    if x.is_cuda:
+        draws.append(torch.rand(N_NOTED, device=x.device).cpu())
+    noted.append(torch.cat(draws))
     return x + (hidden * (noise.to(x.device) >= drop) / (1 - drop)) @ weights["w_out"]
 
 

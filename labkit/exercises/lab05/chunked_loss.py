@@ -100,6 +100,8 @@ def same_in_a_second_backward(loss_of: Any, device: torch.device) -> bool:
 def drive_chunked_loss(ans, case: Head, tree: dict, stage) -> dict[str, Any]:
     """One pass, measured together with the student's first call on other numbers."""
     warm_up_autograd(stage.device)
+    # On a GPU the inputs come from the host; they are there before the answer is called.
+    tree = {name: value.to(stage.device) for name, value in tree.items()}
     with stage.meter("memory"):
         repeatable = same_in_a_second_backward(ans.chunked_loss, stage.device)
         return {**run_head(ans.chunked_loss, case, tree, stage.device), "repeatable": repeatable}

@@ -23,7 +23,9 @@ def right_values(run: CaseRun) -> str | None:
     """Output and gradients are those of the plain network, whatever is kept."""
     leaves = leaves_of(run.tree, torch.device("cpu"))
     right = backward(forward(plain, run.case, leaves), leaves)
-    for name, close in (("out", Tolerance(1e-5, 1e-4)), ("grads", Tolerance(1e-3, 1e-3))):
+    # Norms of nearly constant rows enlarge what rounding there is.
+    for name, of_largest in (("out", 1e-4), ("grads", 3e-3)):
+        close = Tolerance(rtol=1e-3, of_largest=of_largest)
         if found := compare(right[name], run.got[name], close, name):
             return f"wrong {found.kind} at {found.path}: expected {found.expected}, got {found.got}"
     return None
