@@ -44,6 +44,8 @@ SHARED = -n $(or $(WORKERS),$(PROCESSES)) --dist worksteal
 OLD_TRITON = 3.6.0
 TRITON_TESTS = tests/interpreter $(wildcard tests/meters/test_traffic*.py tests/meters/test_compiled*.py)
 GPU    = nvidia-smi -L 2>/dev/null | grep -q GPU
+# With or without a GPU the same tests run, and run alike: on the CPU. Those of the GPU are `make test-gpu`.
+check test test-all test-old-triton build/rest.json: export CUDA_VISIBLE_DEVICES =
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo site test test-all test-old-triton check lab lock notebooks bench test-gpu bench-gpu lint format clean FORCE

@@ -126,4 +126,7 @@ def test_on_a_gpu_it_agrees_with_tritons() -> None:
     from triton.testing import do_bench
 
     x = torch.randn(4096, 4096, device="cuda")
-    assert bench(lambda: x @ x).median_ms == pytest.approx(do_bench(lambda: x @ x, return_mode="median"), rel=0.05)
+    # In turns, and the quickest of each: what else the GPU does meanwhile slows either.
+    pairs = [(bench(lambda: x @ x).median_ms, do_bench(lambda: x @ x, return_mode="median")) for _ in range(3)]
+    ours, tritons = (min(each) for each in zip(*pairs, strict=True))
+    assert ours == pytest.approx(tritons, rel=0.05)
