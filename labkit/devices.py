@@ -1,13 +1,15 @@
 """Choose the CPU or the GPU once, and seed everything.
 
-Importing this module switches Triton's interpreter on where there is no GPU: Triton decides when a kernel is
-decorated, so the variable must stand before any kernel is defined. It does not move tensors for anybody.
+Importing this module switches Triton's interpreter on where there is no GPU (Triton decides when a kernel is
+decorated, so the variable must stand before any kernel is defined), and silences one warning of PyTorch where there is
+one. It does not move tensors for anybody.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import warnings
 
 import numpy as np
 import torch
@@ -32,3 +34,6 @@ def seed_all(seed: int = 0) -> None:
 
 if not has_gpu():
     os.environ.setdefault("TRITON_INTERPRET", "1")
+else:
+    # Said at the first product of a backward pass, in a thread of its own; PyTorch then does what is right.
+    warnings.filterwarnings("ignore", message="Attempting to run cuBLAS, but there was no current CUDA context")

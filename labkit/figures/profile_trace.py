@@ -14,23 +14,23 @@ from labkit.figures.gantt import gantt
 from labkit.simdevice import Span
 
 LONGEST_NAME = 38
+N_STRIPS = 400
+"""No copy is drawn narrower than this part of the whole: one of 4 µs would not be seen."""
 
 
 def device_timeline(events: Sequence[Mapping[str, Any]], title: str = "") -> Figure:
     """The given events of the device, a row for each stream in the order of its number."""
-    numbers = {stream: at for at, stream in enumerate(sorted({event["args"]["stream"] for event in events}))}
-    spans = [
-        Span(
-            numbers[event["args"]["stream"]],
-            short_name(event["name"]),
-            event["ts"] * 1e-6,
-            (event["ts"] + event["dur"]) * 1e-6,
-            _kind(event["name"]),
-        )
-        for event in events
-    ]
+    rows = {stream: at for at, stream in enumerate(sorted({event["args"]["stream"] for event in events}))}
+    end_us = max((event["ts"] + event["dur"] for event in events), default=0.0)
+    strip_us = (end_us - min((event["ts"] for event in events), default=0.0)) / N_STRIPS
+    spans = []
+    for event in events:
+        kind, start_us = _kind(event["name"]), event["ts"]
+        shown_us = event["dur"] if kind == "kernel" else max(event["dur"], min(strip_us, end_us - start_us))
+        row = rows[event["args"]["stream"]]
+        spans.append(Span(row, short_name(event["name"]), start_us * 1e-6, (start_us + shown_us) * 1e-6, kind))
     figure = gantt({title: spans})
-    figure.axes[0].set_yticks(range(len(numbers)), [f"stream {stream}" for stream in numbers], fontsize=9)
+    figure.axes[0].set_yticks(range(len(rows)), [f"stream {stream}" for stream in rows], fontsize=9)
     return figure
 
 
@@ -56,7 +56,7 @@ def kernel_bars(report: Mapping[str, Any], marks: Sequence[str], n_rows: int = 8
         axes.annotate(f"{time_us:,.0f}", (time_us, row), xytext=(3, 0), textcoords="offset points", va="center", size=8)
     axes.set_yticks(range(len(labels)), labels, fontsize=8)
     axes.set_ylim(len(labels) - 0.4, -0.6)
-    axes.set_xlim(0, 1.1 * max(times_us) or 1.0)
+    axes.set_xlim(0, 1.15 * max(times_us) or 1.0)
     axes.set_xlabel("µs in all")
     handles = [
         Patch(color=YOURS, label=f"on tensor cores: {report['tensor_core_share']:.0%} of the kernels' time"),
@@ -72,6 +72,8 @@ def short_name(name: str) -> str:
     name = re.sub(r"\(anonymous namespace\)::", "", name)
     if name.startswith(("Memcpy", "Memset")):
         return name
+    # CUTLASS names the product in the template's argument.
+    name = re.sub(r"^void cutlass::Kernel2?<(\w+)>.*", r"\1", name)
     base = re.sub(r"[<(].*", "", name.removeprefix("void "))
     base = base.split("::")[-1]
     functor = re.search(r"(\w*Functor\w*)", name)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
-from pathlib import Path
 
 import pytest
 import torch
@@ -22,12 +20,6 @@ STARVES = Session(n_cold=1, launch_us=40.0, waits=True)
 
 def one_generator() -> torch.Generator:
     return torch.Generator().manual_seed(1)
-
-
-@pytest.fixture
-def no_shipped_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a clone without a recording of a GPU."""
-    monkeypatch.setattr(lab09, "SHIPPED", tmp_path / "none.json")
 
 
 @pytest.mark.parametrize("case", [LAGS, STARVES])
@@ -57,25 +49,27 @@ def test_the_cases_have_the_traps_that_the_hints_are_about() -> None:
     assert len(true_work(CaseRun(STARVES, tree))) == 2 * len(traces.step_ops(2, warm=True, reduces=True))
 
 
-def test_the_quoted_figures_of_the_models_trace(no_shipped_trace: None) -> None:
+def test_the_quoted_figures_of_the_shipped_trace() -> None:
     trace = lab09.load_trace()
-    assert trace.origin.startswith("No GPU") and "times are made up" in trace.origin
+    assert trace.origin.startswith("A real GPU: 5 training steps of a transformer") and "NVIDIA H200" in trace.origin
     answers = answers_in("09-profile", solution_of("09-profile"))
     work = answers["gpu_work"](trace.events, trace.first_step)
     report = answers["gpu_report"](work, traces.TENSOR_CORE_MARKS)
-    assert report["idle_us"] / window_us(work) == pytest.approx(0.28, abs=0.01)
-    assert report["tensor_core_share"] == pytest.approx(0.68, abs=0.005)
-    assert sum(event["cat"] == "kernel" for event in work) == 3 * 29
-    all_steps = answers["gpu_report"](answers["gpu_work"](trace.events, 0), traces.TENSOR_CORE_MARKS)
-    assert all_steps["tensor_core_share"] < report["tensor_core_share"]
-
-
-def test_a_shipped_trace_is_loaded_instead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    events = [{"ph": "X", "cat": "kernel", "name": "k", "ts": 0, "dur": 1, "args": {"stream": 7, "correlation": 1}}]
-    file = tmp_path / "gpu_trace.json"
-    file.write_text(json.dumps({"traceEvents": events, "first_step": 3, "origin": "A real GPU: one"}))
-    monkeypatch.setattr(lab09, "SHIPPED", file)
-    assert lab09.load_trace() == lab09.ProfilerTrace(events, 3, "A real GPU: one")
+    assert report["idle_us"] / window_us(work) == pytest.approx(0.17, abs=0.005)
+    assert report["tensor_core_share"] == pytest.approx(0.05, abs=0.005)
+    heads, total_us = report["kernels"][:3], sum(row[2] for row in report["kernels"])
+    assert [calls for _, calls, _ in heads] == [3, 3, 3] and all(
+        "f32" in name or "sgemm" in name for name, _, _ in heads
+    )
+    assert sum(row[2] for row in heads) / total_us == pytest.approx(0.75, abs=0.005)
+    steps = [
+        event["dur"] for event in trace.events if "ProfilerStep" in event["name"] and event["cat"] == "user_annotation"
+    ]
+    assert all(24_000 < step_us < 27_000 for step_us in steps[trace.first_step :])
+    copies = [event for event in work if event["args"]["stream"] == 13]
+    assert len(copies) == 3 and all("HtoD" in copy["name"] and 3.5 < copy["dur"] < 4 for copy in copies)
+    assert {event["args"]["stream"] for event in work} == {traces.COMPUTE, 13}
+    assert not any("nccl" in event["name"] for event in work)
 
 
 def test_the_steady_part_has_no_tuning_and_nothing_of_the_host() -> None:

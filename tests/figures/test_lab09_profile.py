@@ -44,9 +44,21 @@ def test_the_timeline_has_each_event_in_the_row_of_its_stream() -> None:
     assert [label.get_text() for label in axes.get_yticklabels()] == ["stream 7", "stream 20", "stream 24"]
 
 
+def test_a_short_copy_is_wide_enough_to_be_seen() -> None:
+    kernel = {"cat": "kernel", "name": "k", "ts": 0.0, "dur": 1e5, "args": {"stream": 7}}
+    copies = [
+        {"cat": "gpu_memcpy", "name": "Memcpy HtoD", "ts": at, "dur": 2.0, "args": {"stream": 13}}
+        for at in (5e4, 99_990)
+    ]
+    bars = figures.device_timeline([kernel, *copies]).axes[0].patches
+    assert [round(bar.get_width() * 1e3, 3) for bar in bars if bar.get_width() < 50] == [250.0, 10.0]
+
+
 def test_names_are_cut_to_what_a_reader_needs() -> None:
     assert short_name(traces.ATTENTION) == "flash_fwd_kernel"
     assert short_name(traces.ADD) == "vectorized_elementwise_kernel CUDAFun…"
     assert short_name("Memcpy HtoD (Pinned -> Device)") == "Memcpy HtoD (Pinned -> Device)"
+    cutlass = "void cutlass::Kernel2<cutlass_80_simt_sgemm_128x256_8x4_nt_align1>(cutlass_80_simt_sgemm::Params)"
+    assert short_name(cutlass) == "cutlass_80_simt_sgemm_128x256_8x4_nt_…"
     assert short_name(traces.REDUCE) == "ncclDevKernel_AllReduce_Sum_bf16_RING…"
     assert all(len(short_name(name)) <= LONGEST_NAME for name in (traces.GEMM, traces.BACK_GEMM, traces.TUNING))
