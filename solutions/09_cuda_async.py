@@ -1383,7 +1383,7 @@ check("09-profile", gpu_work, gpu_report, profile_steps)
 
 # %% [markdown]
 # What your `gpu_work` found in the trace above, a row for each stream. Stream 7 is CUDA's default stream and computes;
-# stream 13 copies the next batch to the device meanwhile. The batch is so small that its copy takes 4 µs.
+# stream 13 copies the next batch to the device. The batch is so small that its copy takes 4 µs.
 
 # %% tags=["figure"]
 work = gpu_work(trace.events, trace.first_step)
