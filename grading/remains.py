@@ -47,10 +47,10 @@ def holding() -> Connection:
 
 @functools.cache
 def _waiting() -> tuple[subprocess.Popen, Connection]:
-    told, held = Pipe(duplex=False)
+    read_end, held = Pipe(duplex=False)
     # In a session of its own: neither Ctrl-C nor a terminal that closes may end it.
     shell = subprocess.Popen(
-        ["sh", "-c", REMOVE, "sh"], stdin=told.fileno(), stderr=subprocess.DEVNULL, start_new_session=True
+        ["sh", "-c", REMOVE, "sh"], stdin=read_end.fileno(), stderr=subprocess.DEVNULL, start_new_session=True
     )
-    told.close()
+    read_end.close()
     return shell, held

@@ -51,8 +51,8 @@ class Prediction:
         found = "not measured yet" if self.measured is None else self.with_unit(self.measured)
         if self.guess is None:
             return f"{self.name}: measured {found}, no prediction." if self.measured is not None else ""
-        said = f"Your prediction of {self.name}: {self.with_unit(self.guess)}. Measured: {found}."
-        return f"{said} {self.distance()}" if self.measured is not None else said
+        text = f"Your prediction of {self.name}: {self.with_unit(self.guess)}. Measured: {found}."
+        return f"{text} {self.distance()}" if self.measured is not None else text
 
     def distance(self) -> str:
         """How far off the guess is, as a sentence; empty where there is nothing to compare."""
@@ -110,8 +110,8 @@ class Predictions:
         """
         value = measured if measured is None or isinstance(measured, str) else float(measured)
         self._all[name] = replace(self._of(name), measured=value)
-        if said := self._all[name].in_words():
-            print(said)
+        if text := self._all[name].in_words():
+            print(text)
 
     def mark(self, figure: Figure, name: str, axis: str = "y") -> Figure:
         """The figure with a dashed line at the student's number on its first pair of axes; as it was without one.

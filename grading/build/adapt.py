@@ -160,9 +160,9 @@ def _questions(source: Source) -> list[str]:
 
 def _for_progress(wanted: Adaptation, exercises: Mapping[str, Exercise]) -> list[str]:
     left_out = [name for name in exercises if name in wanted.leave_out]
-    said = ", ".join(f'"{name}": {points:g}' for name, points in wanted.points.items() if name in exercises)
+    worth = ", ".join(f'"{name}": {points:g}' for name, points in wanted.points.items() if name in exercises)
     names = ", ".join(f'"{name}"' for name in left_out)
-    return [*([f"points={{{said}}}"] if said else []), *([f"left_out=[{names}]"] if left_out else [])]
+    return [*([f"points={{{worth}}}"] if worth else []), *([f"left_out=[{names}]"] if left_out else [])]
 
 
 def _is_progress(node: ast.expr) -> bool:

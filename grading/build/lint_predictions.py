@@ -50,19 +50,19 @@ def prediction_problems(source: Source) -> Iterator[Problem]:
             yield source.problem(call.cell, "a prediction is taken under a name in quotes", call.line)
             continue
         if not (isinstance(guess, ast.Constant) and guess.value is None):
-            reason = f"the prediction {said(call)} must be None: it is the student's"
+            reason = f"the prediction {text_of(call)} must be None: it is the student's"
             yield source.problem(call.cell, reason, call.line)
         if name.value in places:
-            yield source.problem(call.cell, f"the prediction {said(call)} is asked for a second time", call.line)
+            yield source.problem(call.cell, f"the prediction {text_of(call)} is asked for a second time", call.line)
         if not any(end.names and end.names.fullmatch(name.value) for end in of["settle"]):
-            yield source.problem(call.cell, f"the prediction {said(call)} is never settled", call.line)
+            yield source.problem(call.cell, f"the prediction {text_of(call)} is never settled", call.line)
         places.setdefault(name.value, call.place)
     for call in of["settle"] + of["mark"]:
         asked = [place for name, place in places.items() if call.names and call.names.fullmatch(name)]
         if not asked:
-            yield source.problem(call.cell, f"nothing takes the prediction {said(call)}", call.line)
+            yield source.problem(call.cell, f"nothing takes the prediction {text_of(call)}", call.line)
         elif min(asked) >= call.place:
-            yield source.problem(call.cell, f"{said(call)} is settled or marked before it is predicted", call.line)
+            yield source.problem(call.cell, f"{text_of(call)} is settled or marked before it is predicted", call.line)
     for cell in {id(call.cell): call.cell for call in of["take"]}.values():
         yield from prediction_cell(source, cell)
     if of["take"] and not of["score"]:
@@ -87,7 +87,7 @@ def calls_in(cell: Cell, place: int) -> Iterator[Call]:
     try:
         tree = parse(cell.source)
     except SyntaxError:
-        return  # said by lint_stubs
+        return  # reported by lint_stubs
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in METHODS:
             held = node.func.value
@@ -106,7 +106,7 @@ def names_of(call: ast.Call) -> re.Pattern[str] | None:
     return None
 
 
-def said(call: Call) -> str:
+def text_of(call: Call) -> str:
     """The call's first text as it stands in the source; all arguments where it has none."""
     texts = (arg for arg in call.node.args if isinstance(arg, ast.JoinedStr | ast.Constant))
     first = next((arg for arg in texts if isinstance(arg, ast.JoinedStr) or isinstance(arg.value, str)), call.node)

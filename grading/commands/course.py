@@ -53,10 +53,10 @@ def run_course(args: argparse.Namespace) -> int:
 def run_adapt(args: argparse.Namespace) -> int:
     course = Course.at(args.folder)
     with course.locked():
-        told = renew_sources(course)
-    changed = [lab for lab, state in told.items() if state != "same"]
-    say(*(f"{lab}: {told[lab]}" for lab in changed), f"{len(told) - len(changed)} as before")
-    for lab in sorted(set(course.labs()) - set(told)):
+        states = renew_sources(course)
+    changed = [lab for lab, state in states.items() if state != "same"]
+    say(*(f"{lab}: {states[lab]}" for lab in changed), f"{len(states) - len(changed)} as before")
+    for lab in sorted(set(course.labs()) - set(states)):
         say(f"{lab} is no lab of {NAME}: its source stays; remove {course.source(lab).parent} where you do not want it")
     if changed:
         say(f"next: python -m grading release {args.folder} {' '.join(changed)}")

@@ -182,8 +182,8 @@ def _printed(text: str) -> Markup:
     return Markup('<pre class="printed">{}</pre>').format(harmless(text[:MOST_PRINTED]).rstrip("\n") + more)
 
 
-def _by_a_person(score: float, most: float, said: str) -> Words:
-    return replace(of_points(score, most), said=said)
+def _by_a_person(score: float, most: float, sentence: str) -> Words:
+    return replace(of_points(score, most), sentence=sentence)
 
 
 def _upcoming(notebook: NotebookNode) -> dict[str, str]:

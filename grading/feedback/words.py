@@ -21,7 +21,7 @@ class Words:
 
     sign: str
     colour: str
-    said: str
+    sentence: str
     at_home: str = ""
 
 
@@ -82,8 +82,8 @@ def of_test(result: CellResult | None, score: float, most: float) -> Words:
         return Words("✓", "full", "The test passes.")
     if score > 0:
         return Words("◐", "partial", "The test gives a part of the points.", _TEST_AT_HOME)
-    said = "The test was not reached, or did not end." if result and result.skipped else "The test does not pass."
-    return Words("✗", "failed", said, _TEST_AT_HOME)
+    sentence = "The test was not reached, or did not end." if result and result.skipped else "The test does not pass."
+    return Words("✗", "failed", sentence, _TEST_AT_HOME)
 
 
 def of_points(score: float, most: float) -> Words:

@@ -112,8 +112,8 @@ def _require_known_cells(course: Course, lab: str) -> None:
         known = {cell.name for cell in (*notebook.grade_cells, *notebook.task_cells)}
     wanted = {cell.id for cell in course.template(lab).cells if cell.kind in ("check", "test", "manual")}
     if other := sorted(known ^ wanted):
-        told = ", ".join(f"{name} is {'gone' if name in known else 'new'}" for name in other)
+        changes = ", ".join(f"{name} is {'gone' if name in known else 'new'}" for name in other)
         raise UserError(
-            f"lab {lab} was not released: {told}, and submissions of it were graded",
+            f"lab {lab} was not released: {changes}, and submissions of it were graded",
             f"nbgrader then keeps to the cells that it has: put {NAME} back as it was, and run adapt",
         )

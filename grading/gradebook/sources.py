@@ -50,14 +50,14 @@ def renew_sources(course: Course) -> Mapping[str, str]:
 
     A notebook that is replaced is kept under `.grading/sources/`. A lab that the course no longer has stays as it is.
     """
-    told = {}
+    states = {}
     for lab, notebook in build_sources(read_course_file(course.root / NAME)).items():
         path, text = course.source(lab), to_json(notebook)
         before = path.read_bytes() if path.is_file() else None
-        told[lab] = "new" if before is None else "same" if before == text.encode() else "changed"
-        if told[lab] == "changed":
+        states[lab] = "new" if before is None else "same" if before == text.encode() else "changed"
+        if states[lab] == "changed":
             digest = hashlib.sha256(before).hexdigest()
             write_output(course.root / ".grading" / "sources" / lab / f"{digest}.ipynb", before.decode())
-        if told[lab] != "same":
+        if states[lab] != "same":
             write_output(path, text)
-    return told
+    return states

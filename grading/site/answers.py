@@ -93,8 +93,8 @@ def _names(source: str) -> set[str]:
 
 def texts_of(output: NotebookNode) -> list[str]:
     """What an output says in words: a stream, a result, the alternative text of a picture."""
-    said = [output.get("text", ""), *output.get("traceback", ())]
+    texts = [output.get("text", ""), *output.get("traceback", ())]
     data = output.get("data", {})
-    said += [data[kind] for kind in ("text/plain", "text/html", "text/markdown") if kind in data]
-    said.append(output.get("metadata", {}).get("image/png", {}).get("alt", ""))
-    return [text for text in said if text]
+    texts += [data[kind] for kind in ("text/plain", "text/html", "text/markdown") if kind in data]
+    texts.append(output.get("metadata", {}).get("image/png", {}).get("alt", ""))
+    return [text for text in texts if text]

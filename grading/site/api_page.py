@@ -76,8 +76,8 @@ def methods(of: type) -> Iterator[tuple[str, str]]:
 
 def first_line(value: object) -> str:
     """The first paragraph of a docstring, in one line."""
-    said = (inspect.getdoc(value) or "").split("\n\n")[0]
-    return escaped(" ".join(said.split()))
+    summary = (inspect.getdoc(value) or "").split("\n\n")[0]
+    return escaped(" ".join(summary.split()))
 
 
 def called(name: str, value: object, *, method: bool = False) -> str:

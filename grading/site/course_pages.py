@@ -69,8 +69,8 @@ def question_of(built: Built) -> str:
 def labs_page(labs: Sequence[Built]) -> str:
     """All labs by name, for the navigation beside each of them."""
     names = "\n".join(built.name for built in labs)
-    said = "What each lab asks and how long it takes stands on the [front page](../index.md)."
-    return f"# Labs\n\n{said}\n\n```{{toctree}}\n{names}\n```\n"
+    text = "What each lab asks and how long it takes stands on the [front page](../index.md)."
+    return f"# Labs\n\n{text}\n\n```{{toctree}}\n{names}\n```\n"
 
 
 def exercises_page(labs: Sequence[Built]) -> str:
@@ -83,8 +83,8 @@ def exercises_page(labs: Sequence[Built]) -> str:
     for built in labs:
         lab, exercises = find_lab(built.name[:2]), list(of_lab(built.name[:2]).values())
         core = sum(one.points for one in exercises if not one.optional)
-        said = f"{counted(len(exercises), 'exercise')}, {counted(core, 'point')}, {time_in_words(lab.id, exercises)}"
-        parts.append(f"## {lab.id} {lab.title}\n\n[Open the lab](labs/{built.name}.ipynb): {said}.")
+        facts = f"{counted(len(exercises), 'exercise')}, {counted(core, 'point')}, {time_in_words(lab.id, exercises)}"
+        parts.append(f"## {lab.id} {lab.title}\n\n[Open the lab](labs/{built.name}.ipynb): {facts}.")
         parts.append("\n".join([HEAD, *map(row, exercises)]))
     return "\n\n".join(parts) + "\n"
 

@@ -89,11 +89,11 @@ def _static(output: NotebookNode, figures: Path) -> NotebookNode:
     picture = output.get("data", {}).get("image/png")
     if picture is None:
         return output
-    told = output.get("metadata", {}).get("image/png", {})
+    metadata = output.get("metadata", {}).get("image/png", {})
     name = _save(base64.b64decode(picture), figures)
-    width, height = told.get("width"), told.get("height")
+    width, height = metadata.get("width"), metadata.get("height")
     size = f' width="{width}" height="{height}"' if width and height else ""
-    alt = html.escape(told.get("alt") or "A figure that the text above describes.")
+    alt = html.escape(metadata.get("alt") or "A figure that the text above describes.")
     return _of_html(f'<img src="../{FIGURES}/{name}" alt="{alt}"{size} loading="lazy" class="figure">')
 
 

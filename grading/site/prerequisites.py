@@ -19,10 +19,10 @@ def drawing(labs: Sequence[Lab]) -> str:
     places = _places(labs)
     width = 2 * EDGE + max(column for column, _ in places.values()) * (BOX_W + GAP_X) + BOX_W
     height = 2 * EDGE + max(row for _, row in places.values()) * (BOX_H + GAP_Y) + BOX_H
-    told = "; ".join(f"lab {lab.id} needs {' and '.join(lab.needs)}" for lab in labs if lab.needs)
+    needs = "; ".join(f"lab {lab.id} needs {' and '.join(lab.needs)}" for lab in labs if lab.needs)
     parts = [
         f'<svg class="prerequisites" role="img" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        f'aria-label="Which lab needs which: {html.escape(told)}.">',
+        f'aria-label="Which lab needs which: {html.escape(needs)}.">',
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         '<path d="M0,0 L8,4 L0,8"/></marker></defs>',
         *(_arrow(places[need], places[lab.id]) for lab in labs for need in lab.needs if need in places),

@@ -33,7 +33,7 @@ MOST_PROCESSES, MOST_BYTES = 400, 5 * 2**30
 class AttackOutcome:
     """How one attack ended under one tier. points is the share of its exercise; damage is empty when all is well.
 
-    said: the last line of its output, which shows what stopped it. slow: that it took longer than it may, in words,
+    last_line: of its output, which shows what stopped it. slow: that it took longer than it may, in words,
     which is no breach: on a busy machine everything does.
     """
 
@@ -42,7 +42,7 @@ class AttackOutcome:
     points: float
     damage: tuple[str, ...]
     wall_s: float | None = None
-    said: str = ""
+    last_line: str = ""
     slow: str = ""
 
     @property
@@ -216,12 +216,12 @@ def _outcome(
     kept = outputs.kept_of(room.course, handin.lab, handin.student, result)
     wrong = [*outputs.secrets_in(kept, room.canaries), *outputs.too_much(kept)]
     wrong += _wrong_page(room, handin) if PAGE in attack.damage else []
-    slow, wall_s, said = "", None, (reason or {}).get("reason", "")
+    slow, wall_s, last_line = "", None, (reason or {}).get("reason", "")
     if result is not None and reason is None:
         outcome = result.exercises[attack.exercise].outcome
         wall_s = result.usage.get("wall_s")
         wrong += [f"reached: {text}" for text in outputs.breaches_in(result)]
-        said = _last_words(result, attack.exercise)
+        last_line = _last_line(result, attack.exercise)
         if abs(points - result.exercises[attack.exercise].score) > 1e-9:
             wrong.append(f"the gradebook says {points:g}, the grader {result.exercises[attack.exercise].score:g}")
         companion = COMPANION.get(attack.lab)
@@ -236,10 +236,10 @@ def _outcome(
         wrong.append(f"it earned {points:g} of its points, not {attack.least:g} to {attack.earns:g}")
     if wall_s is not None and wall_s > attack.within_s:
         slow = f"it took {wall_s:.0f} s, more than {attack.within_s:g}"
-    return AttackOutcome(attack.name, outcome, points, tuple(wrong), wall_s, said, slow)
+    return AttackOutcome(attack.name, outcome, points, tuple(wrong), wall_s, last_line, slow)
 
 
-def _last_words(result: SubmissionResult, exercise: str) -> str:
+def _last_line(result: SubmissionResult, exercise: str) -> str:
     errors = [cell.error for name, cell in result.cells.items() if cell.error and "added" in name]
     rows = [text for label, text in result.exercises[exercise].deciding.rows if label in ("problem", "error")]
     return (errors or rows or [result.exercises[exercise].deciding.headline])[0].splitlines()[0][:120]
@@ -266,7 +266,7 @@ def _together(attack: Attack, parts: Sequence[AttackOutcome], charged: Sequence[
     worst = max(parts, key=lambda part: (part.is_breach, part.points))
     damage = tuple(dict.fromkeys([*(text for part in parts for text in part.damage), *charged]))
     slow = next((part.slow for part in parts if part.slow), "")
-    return AttackOutcome(attack.name, worst.outcome, worst.points, damage, worst.wall_s, worst.said, slow)
+    return AttackOutcome(attack.name, worst.outcome, worst.points, damage, worst.wall_s, worst.last_line, slow)
 
 
 __all__ = ["BATCH", "AttackOutcome", "Batch", "run_batch"]

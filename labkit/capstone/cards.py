@@ -49,7 +49,7 @@ class Card:
     def _meet(self, name: str, tensor: Tensor, work: Callable[[list[Tensor]], list[Tensor]]) -> Tensor:
         meeting = self._next_meeting()
         for other, (theirs, their_tensor) in meeting.offers.items():
-            ours, there = _told(name, tensor), _told(theirs, their_tensor)
+            ours, there = _described(name, tensor), _described(theirs, their_tensor)
             if ours != there:
                 raise CommError(f"card {self.rank} calls {ours} where card {other} calls {there}")
         meeting.offers[self.rank] = (name, tensor)
@@ -89,5 +89,5 @@ def _sum(tensors: list[Tensor]) -> Tensor:
     return total
 
 
-def _told(name: str, tensor: Tensor) -> str:
+def _described(name: str, tensor: Tensor) -> str:
     return f"{name} of {'×'.join(map(str, tensor.shape)) or '1'} in {str(tensor.dtype).removeprefix('torch.')}"

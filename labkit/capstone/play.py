@@ -180,12 +180,12 @@ def _check_steps(trained: Trained, small: Bill, machine: Machine) -> None:
     for number, operations in trained.looked_at.items():
         if operations != small.operations:
             text = _first_difference(
-                _told(small.operations), _told(operations), "the bill", f"in step {number} of training"
+                _described(small.operations), _described(operations), "the bill", f"in step {number} of training"
             )
             raise Stopped("data", text)
 
 
-def _told(operations: Sequence[Step]) -> list[str]:
+def _described(operations: Sequence[Step]) -> list[str]:
     return [
         f"{name} of {' and '.join('×'.join(map(str, shape)) or '1' for shape, _ in used)}" for name, used in operations
     ]

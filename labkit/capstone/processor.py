@@ -16,8 +16,8 @@ def processor(cpuinfo: Path = _CPUINFO) -> str:
     try:
         first = cpuinfo.read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]
         lines = (line.partition(":") for line in first.splitlines())
-        said = {name.strip(): value.strip() for name, _, value in lines}
-        family = f"{said['vendor_id']}, family {said['cpu family']}, model {said['model']}"
+        fields = {name.strip(): value.strip() for name, _, value in lines}
+        family = f"{fields['vendor_id']}, family {fields['cpu family']}, model {fields['model']}"
     except (OSError, KeyError):
         family = platform.processor() or platform.machine() or "an unknown processor"
     return f"{family}, {torch.backends.cpu.get_cpu_capability()}"

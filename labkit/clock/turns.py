@@ -170,10 +170,10 @@ class Turns:
     def _why(self, waiting: list[Seat]) -> str:
         main = self.seats[0]
         names = {seat: MAIN if seat is main else f"thread {seat.name!r}" for seat in waiting}
-        said = [
+        waits = [
             f"{names[seat]} waits for {seat.waits_for}" for seat in sorted(waiting, key=lambda seat: seat is not main)
         ]
-        return ", ".join([*said, *self.failures()]) + ", so nobody can go on"
+        return ", ".join([*waits, *self.failures()]) + ", so nobody can go on"
 
 
 def _ends_within(thread: threading.Thread, seconds: float) -> bool:

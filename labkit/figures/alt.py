@@ -18,12 +18,12 @@ MOST_CHARACTERS = 400
 def described(figure: Figure) -> str:
     """ "not scaled: % of the gradients against log2 of the size of a gradient; at the start, late in training" """
     whole = list(dict.fromkeys(text.get_text() for text in figure.texts if _is_shown(text)))
-    parts = [said for axes in figure.axes if axes.get_visible() and (said := _of_axes(axes))]
+    parts = [text for axes in figure.axes if axes.get_visible() and (text := _of_axes(axes))]
     legends = _listed(text.get_text() for legend in figure.legends for text in legend.get_texts())
-    said = ". ".join(_plain(part) for part in (*whole, *parts, *([legends] if legends else [])))
-    if len(said) > MOST_CHARACTERS:
-        said = said[:MOST_CHARACTERS].rsplit(" ", 1)[0].rstrip(",;:.") + " …"
-    return said
+    text = ". ".join(_plain(part) for part in (*whole, *parts, *([legends] if legends else [])))
+    if len(text) > MOST_CHARACTERS:
+        text = text[:MOST_CHARACTERS].rsplit(" ", 1)[0].rstrip(",;:.") + " …"
+    return text
 
 
 def _of_axes(axes: Axes) -> str:
@@ -43,8 +43,8 @@ def _of_axes(axes: Axes) -> str:
 
 def _is_shown(text: Text) -> bool:
     """Of what is written into a drawing, a lone number says nothing where its place is not seen."""
-    said = text.get_text().strip()
-    return text.get_visible() and bool(said) and not said.isdecimal()
+    words = text.get_text().strip()
+    return text.get_visible() and bool(words) and not words.isdecimal()
 
 
 def _listed(texts: Iterable[str]) -> str:
@@ -56,5 +56,5 @@ def _plain(text: str) -> str:
     """Without the signs of a formula: "$2^{24}$" is "2^24"."""
     text = re.sub(r"\\frac\{([^{}]*)\}\{([^{}]*)\}", r"\1/\2", text)
     formula = re.compile(r"\$([^$]*)\$")
-    said = formula.sub(lambda found: re.sub(r"\\(mathdefault|mathrm|mathit|,|!|;)|[{}\\_]", "", found[1]), text)
-    return " ".join(said.split())
+    plain = formula.sub(lambda found: re.sub(r"\\(mathdefault|mathrm|mathit|,|!|;)|[{}\\_]", "", found[1]), text)
+    return " ".join(plain.split())

@@ -46,8 +46,8 @@ class LabFigure(Figure):
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict, dict]:
         """The PNG, and the same as HTML: of what a PNG says of itself, JupyterLab and nbconvert show nothing."""
-        picture, told = self._drawn = self._repr_png_()
-        return {"image/png": picture, "text/html": _element(picture, told)}, {"image/png": told}
+        picture, metadata = self._drawn = self._repr_png_()
+        return {"image/png": picture, "text/html": _element(picture, metadata)}, {"image/png": metadata}
 
     def element(self) -> str:
         """The picture with its words as HTML, for a widget."""
@@ -70,10 +70,10 @@ class LabFigure(Figure):
         return buffer.getvalue(), {**size, **({"alt": alt} if alt else {})}
 
 
-def _element(picture: bytes, told: Mapping[str, int | str]) -> str:
+def _element(picture: bytes, metadata: Mapping[str, int | str]) -> str:
     source = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
-    size = f'width="{told["width"]}" height="{told["height"]}" style="max-width:100%;height:auto"'
-    return f'<img src="{source}" {size} alt="{html.escape(str(told.get("alt", "")))}">'
+    size = f'width="{metadata["width"]}" height="{metadata["height"]}" style="max-width:100%;height:auto"'
+    return f'<img src="{source}" {size} alt="{html.escape(str(metadata.get("alt", "")))}">'
 
 
 def on_a_card(drawn: np.ndarray) -> np.ndarray:

@@ -31,16 +31,16 @@ def causal_deals(orders: Mapping[str, Order], compares: bool = False) -> Figure:
     figure = LabFigure(figsize=(9.0, 3.6 * len(orders)), dpi=DPI, layout="constrained", facecolor="white")
     rows = figure.subplots(len(orders), 2, width_ratios=(1.0, 1.3), squeeze=False)
     most = max(max(_pairs(order)) for order in orders.values())
-    said = []
+    descriptions = []
     for (square, bars), (title, order) in zip(rows, orders.items(), strict=True):
         _triangle(square, order, title)
         _work(bars, _pairs(order), most, compares)
         n_tokens = sum(map(len, order))
-        said.append(
+        descriptions.append(
             f"{title}: the lower triangle of {n_tokens} by {n_tokens} pairs, each row in the colour of its rank, and a "
             f"bar for each rank. Pairs by rank: {', '.join(map(str, _pairs(order)))}."
         )
-    figure.alt = " ".join(said)
+    figure.alt = " ".join(descriptions)
     return figure
 
 

@@ -59,11 +59,11 @@ def expert_player(
         _bars(axes, within, beyond, places)
         axes.grid(False, axis="x")
         busiest, dropped = max(wanted) * n_experts / n_tokens, sum(beyond) / n_tokens
-        said = f"busiest expert: {busiest:.2f} x the mean; dropped: {dropped:.0%}"
+        title = f"busiest expert: {busiest:.2f} x the mean; dropped: {dropped:.0%}"
         axes.set(xlabel="expert", ylabel="tokens")
-        axes.set_title(said, loc="left", fontsize=10)
+        axes.set_title(title, loc="left", fontsize=10)
         figure.alt = (
-            f"{said}. {places} places at each expert. Kept by expert: {', '.join(map(str, within))}; dropped: "
+            f"{title}. {places} places at each expert. Kept by expert: {', '.join(map(str, within))}; dropped: "
             f"{', '.join(map(str, beyond))}."
         )
         return figure

@@ -62,10 +62,10 @@ def ghost_ladder(entries: Mapping[str, Entry], card_bytes: float) -> Figure:
     for axes in (bars, plane):
         axes.spines[["top", "right"]].set_visible(False)
     figure.legend(*bars.get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False, fontsize=9)
-    told = "; ".join(
+    descriptions = "; ".join(
         f"{name} {entry.total_peak_bytes / GiB:.1f} GiB, most of it {entry.largest}, {entry.virtual_hours:.3g} hours"
         + ("" if entry.counts else ", does not count")
         for name, entry in entries.items()
     )
-    figure.alt = f"Entries on a card of {card_bytes / GiB:.0f} GiB: {told}."
+    figure.alt = f"Entries on a card of {card_bytes / GiB:.0f} GiB: {descriptions}."
     return figure

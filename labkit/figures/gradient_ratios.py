@@ -34,7 +34,7 @@ def gradient_ratios(reference: Grads | Sequence[Grads], by_rank: Sequence[Grads]
     wanted = [reference] * len(by_rank) if isinstance(reference, Mapping) else list(reference)
     names = list(wanted[0])
     figure, axes = new_figure(8.2, 1.25 + 0.3 * len(names))
-    told = []
+    differing = []
     for row, name in enumerate(names):
         pairs = [(right[name], got.get(name)) for right, got in zip(wanted, by_rank, strict=True)]
         ratios = [_ratio(right, got) for right, got in pairs if right is not None and right.numel()]
@@ -58,7 +58,7 @@ def gradient_ratios(reference: Grads | Sequence[Grads], by_rank: Sequence[Grads]
             annotation_clip=False,
         )
         if not right:
-            told.append(f"{name} {_in_words(ratios, right, turned)}")
+            differing.append(f"{name} {_in_words(ratios, right, turned)}")
     axes.axvline(1, color=TRUTH, linewidth=1, linestyle="--")
     axes.set_xscale("log", base=2)
     axes.set_xlim(1 / WIDEST / 1.2, WIDEST * 1.2)
@@ -75,7 +75,7 @@ def gradient_ratios(reference: Grads | Sequence[Grads], by_rank: Sequence[Grads]
         Patch(color=OTHER, alpha=0.55, label="another direction"),
     ]
     figure.legend(handles=kinds, loc="outside lower center", frameon=False, fontsize=9, ncols=4)
-    figure.alt = "Gradients that differ from one process: " + ("; ".join(told) or "none")
+    figure.alt = "Gradients that differ from one process: " + ("; ".join(differing) or "none")
     return figure
 
 

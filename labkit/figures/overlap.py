@@ -70,8 +70,8 @@ def _waits(title: str, spans: Sequence[Span]) -> Panel:
     length_s = max((span.end_s for span in spans), default=0.0) - first_s
     busy = busy_s(work, "kernel", "to device", "to host") / length_s if length_s else 0.0
     times = "1 wait" if len(waits) == 1 else f"{len(waits)} waits"
-    told = f"{title}: {1e6 * length_s:,.0f} µs, {times} of the host, device busy {busy:.0%}"
-    return Panel(told, ("host waits", "device"), bars)
+    summary = f"{title}: {1e6 * length_s:,.0f} µs, {times} of the host, device busy {busy:.0%}"
+    return Panel(summary, ("host waits", "device"), bars)
 
 
 def _first_s(spans: Sequence[Span]) -> float:

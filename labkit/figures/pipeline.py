@@ -45,13 +45,13 @@ def pipeline_chart(
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
     idle = sum(run.idle)
-    told = (
+    summary = (
         f"{run.makespan:.4g} units of time; bubble {idle:.4g} of {run.n_ranks * run.makespan:.4g}: {run.bubble:.1%} of "
         f"the whole, {run.bubble_of_ideal:.1%} of the ideal"
     )
-    axes.set_title(f"{title}: {told}".removeprefix(": "), loc="left", fontsize=10)
+    axes.set_title(f"{title}: {summary}".removeprefix(": "), loc="left", fontsize=10)
     _legend(figure, run)
-    figure.alt = f"{told}. Kept alive at most, {names} by {names}: {_listed(run.peak_live, of_whole)}."
+    figure.alt = f"{summary}. Kept alive at most, {names} by {names}: {_listed(run.peak_live, of_whole)}."
     return figure
 
 

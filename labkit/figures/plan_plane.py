@@ -295,12 +295,12 @@ def _legend(legend: dict[str, str]) -> str:
 
 def _in_words(title: str, points: Sequence[Point], mine: Point | None, yours: Plan | None, cluster: Cluster) -> str:
     fits = [point for point in points if point.fits]
-    said = f"{title}. {len(points):,} plans, {len(fits):,} of which fit into {cluster.memory_gb:g} GB. "
+    text = f"{title}. {len(points):,} plans, {len(fits):,} of which fit into {cluster.memory_gb:g} GB. "
     if fits:
-        said += f"The fastest of these takes {min(point.seconds for point in fits):.3g} s a step. "
-    said += f"Without a limit on memory, {min(point.seconds for point in points):.3g} s would be possible."
+        text += f"The fastest of these takes {min(point.seconds for point in fits):.3g} s a step. "
+    text += f"Without a limit on memory, {min(point.seconds for point in points):.3g} s would be possible."
     if mine:
-        said += f" Yours, {mine.plan}, takes {mine.seconds:.3g} s and {mine.n_bytes / 1e9:.1f} GB: {mine.verdict}."
+        text += f" Yours, {mine.plan}, takes {mine.seconds:.3g} s and {mine.n_bytes / 1e9:.1f} GB: {mine.verdict}."
     elif yours:
-        said += " Yours breaks a rule and cannot be drawn."
-    return said
+        text += " Yours breaks a rule and cannot be drawn."
+    return text

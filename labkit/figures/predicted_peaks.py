@@ -25,7 +25,7 @@ Row = tuple[str, Mapping[str, int], float | None]
 def predicted_peaks(rows: Sequence[Row], card_bytes: float) -> Figure:
     """A bar of each run's peak by category, with a mark where the prediction is. card_bytes: what the card holds."""
     figure, axes = new_figure(8.4, 1.5 + 0.5 * len(rows))
-    told = []
+    descriptions = []
     for row, (label, peak, predicted) in enumerate(rows):
         left = 0.0
         for category, colour in COLOURS.items():
@@ -33,7 +33,7 @@ def predicted_peaks(rows: Sequence[Row], card_bytes: float) -> Figure:
             axes.barh(row, size, left=left, height=0.6, color=colour, label=None if row else category)
             left += size
         axes.annotate(f"{left:.1f}", (left, row), (8, 0), textcoords="offset points", va="center", fontsize=9)
-        said = f"{label.replace(chr(10), ' ')}: {left:.1f} GiB"
+        text = f"{label.replace(chr(10), ' ')}: {left:.1f} GiB"
         if predicted is not None:
             axes.plot(
                 [predicted / GiB] * 2,
@@ -42,8 +42,8 @@ def predicted_peaks(rows: Sequence[Row], card_bytes: float) -> Figure:
                 linewidth=3,
                 label=None if row else "you predicted",
             )
-            said += f", predicted {predicted / GiB:.1f}"
-        told.append(said)
+            text += f", predicted {predicted / GiB:.1f}"
+        descriptions.append(text)
     axes.axvline(card_bytes / GiB, color=TRUTH, linestyle="--", linewidth=1)
     axes.annotate(
         "the card", (card_bytes / GiB, -0.62), (3, 0), textcoords="offset points", color=TRUTH, fontsize=9, va="center"
@@ -54,5 +54,5 @@ def predicted_peaks(rows: Sequence[Row], card_bytes: float) -> Figure:
     axes.grid(False, axis="y")
     axes.set_xlabel("peak on one card, GiB")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False, fontsize=9)
-    figure.alt = f"Peaks by category on a card of {card_bytes / GiB:.0f} GiB. {'; '.join(told)}."
+    figure.alt = f"Peaks by category on a card of {card_bytes / GiB:.0f} GiB. {'; '.join(descriptions)}."
     return figure

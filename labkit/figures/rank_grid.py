@@ -48,11 +48,11 @@ def rank_grid(groups: Groups, ranks_per_node: int, kinds: Sequence[str] = ()) ->
         axes.set_title(f"{kind}: {len(groups.get(kind, ()))} groups", loc="left", fontsize=10)
     for axes in panels[len(kinds) :]:
         axes.axis("off")
-    told = (
+    descriptions = (
         f"{kind}: {len(groups.get(kind, ()))} groups, {crossing(groups.get(kind, ()), ranks_per_node)} on several nodes"
         for kind in kinds
     )
-    figure.alt = f"{n_nodes} nodes of {ranks_per_node} ranks, coloured by group. " + "; ".join(told)
+    figure.alt = f"{n_nodes} nodes of {ranks_per_node} ranks, coloured by group. " + "; ".join(descriptions)
     return figure
 
 

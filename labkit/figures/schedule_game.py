@@ -14,7 +14,7 @@ from labkit.figures.canvas import LabFigure
 from labkit.figures.pipeline import pipeline_chart
 from labkit.pipeline import ScheduleGame
 
-REFUSED, SAID = "var(--jp-error-color1,#c62828)", "var(--jp-ui-font-color1,#222)"
+REFUSED, PLAIN = "var(--jp-error-color1,#c62828)", "var(--jp-ui-font-color1,#222)"
 NAMES = {"F": "forward", "B": "backward"}
 ROOM_FOR = 1.25
 """The time axis is so many times as long as the shortest schedule, until a longer one needs more."""
@@ -36,13 +36,13 @@ def schedule_game(n_stages: int = 3, n_microbatches: int = 4, room: int | None =
         return _chart(game, "to be played where ipywidgets is installed")
     import ipywidgets as widgets
 
-    chart, said = widgets.HTML(), widgets.HTML()
+    chart, status = widgets.HTML(), widgets.HTML()
     chart.layout.max_width = "100%"
 
     def show(refusal: str = "") -> None:
         chart.value = _chart(game, "").element()
-        colour, text = (REFUSED, refusal) if refusal else (SAID, game.score)
-        said.value = f'<span class="schedule-said" role="status" style="color:{colour}">{escape(text)}</span>'
+        colour, text = (REFUSED, refusal) if refusal else (PLAIN, game.score)
+        status.value = f'<span class="schedule-said" role="status" style="color:{colour}">{escape(text)}</span>'
 
     def button(text: str, width: str, clicked) -> widgets.Button:
         made = widgets.Button(description=text, layout=widgets.Layout(width=width))
@@ -58,7 +58,7 @@ def schedule_game(n_stages: int = 3, n_microbatches: int = 4, room: int | None =
         rows.append(widgets.HBox([widgets.Label(f"stage {stage}", layout=widgets.Layout(width="4em")), *passes]))
     rows.append(widgets.HBox([button("undo", "7.5em", game.undo), button("start again", "7.5em", game.clear)]))
     show()
-    return widgets.VBox([*rows, said, chart])
+    return widgets.VBox([*rows, status, chart])
 
 
 def _chart(game: ScheduleGame, title: str) -> LabFigure:

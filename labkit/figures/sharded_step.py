@@ -52,8 +52,8 @@ def _panel(title: str, order: Sequence[Command], case: Blocks) -> Panel:
     busy_ms = sum(case.ms_of(kind) for kind, _ in case.passes)
     whole = _whole(order, spans)
     n_whole = max(n for _, n in whole)
-    told = f"{length_ms:.0f} ms, the GPU works {busy_ms / length_ms:.0%} of the time"
-    return Panel(f"{title}: {told}", lanes, bars, kept=whole, kept_name=f"whole layers, ≤ {n_whole}")
+    summary = f"{length_ms:.0f} ms, the GPU works {busy_ms / length_ms:.0%} of the time"
+    return Panel(f"{title}: {summary}", lanes, bars, kept=whole, kept_name=f"whole layers, ≤ {n_whole}")
 
 
 def _whole(order: Sequence[Command], spans: Mapping[Any, Span]) -> list[tuple[float, int]]:

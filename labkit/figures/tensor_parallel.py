@@ -21,7 +21,7 @@ SIDES = {TOKENS: 0.9, HIDDEN: 1.3, FFN: 2.6}
 """Drawn lengths: not to scale, or the matrices would be slivers."""
 
 
-SAID = {"replicated": "whole", "partial": "term of a sum", "columns": "columns", "rows": "rows"}
+HOW_IN_WORDS = {"replicated": "whole", "partial": "term of a sum", "columns": "columns", "rows": "rows"}
 
 
 def cut_matrices(n_ranks: int = 4) -> Figure:
@@ -42,7 +42,7 @@ def cut_matrices(n_ranks: int = 4) -> Figure:
         _matrix(axes, x, middle - height / 2, width, height, how, n_ranks)
         shape = (rows // n_ranks if how == "rows" else rows, columns // n_ranks if how == "columns" else columns)
         axes.text(x + width / 2, middle + height / 2 + 0.1, name, ha="center", va="bottom", fontsize=10)
-        text = f"{SAID[how]}\n{shape[0]:,} × {shape[1]:,}"
+        text = f"{HOW_IN_WORDS[how]}\n{shape[0]:,} × {shape[1]:,}"
         axes.text(x + width / 2, middle - height / 2 - 0.1, text, ha="center", va="top", fontsize=8.5, color=TRUTH)
         places.append(f"{name} {shape[0]} x {shape[1]}")
         axes.text(x + width + 0.22, middle, then, ha="center", va="center", fontsize=14, color=TRUTH)

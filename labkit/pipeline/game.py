@@ -70,10 +70,10 @@ class ScheduleGame:
         if not self.is_done:
             left = 2 * self.n_stages * self.n_microbatches - len(self.moves)
             return f"{left} passes to go. So far {self.run.makespan:g} units of time; stages hold at most {held}."
-        told = " (no order takes less)" if self.run.makespan <= self.least else f" ({self.least:g} are possible)"
+        comparison = " (no order takes less)" if self.run.makespan <= self.least else f" ({self.least:g} are possible)"
         if self.room is not None and self.room < min(self.n_stages, self.n_microbatches):
-            told = ""
-        return f"Done in {self.run.makespan:g} units of time{told}; stages hold at most {held}."
+            comparison = ""
+        return f"Done in {self.run.makespan:g} units of time{comparison}; stages hold at most {held}."
 
     def _played(self, moves: list[Action]) -> ScheduleRun:
         orders = [[move for move in moves if move.stage == stage] for stage in range(self.n_stages)]

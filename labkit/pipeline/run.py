@@ -191,5 +191,5 @@ def _stuck(
         if listed[lacks] == rank:
             text = f"rank {rank}: {in_words(action)} needs {in_words(lacks)}, which comes later on the same rank"
             return ScheduleError("order", text, rank, action, lacks)
-    told = "; ".join(f"rank {rank} is at {action} and waits for {lacks}" for rank, action, lacks in waits)
-    return ScheduleError("deadlock", f"no rank can go on: {told}", *waits[0])
+    blocked = "; ".join(f"rank {rank} is at {action} and waits for {lacks}" for rank, action, lacks in waits)
+    return ScheduleError("deadlock", f"no rank can go on: {blocked}", *waits[0])

@@ -83,7 +83,7 @@ def render(one: Diagnostic, source: str) -> str:
     if not 1 <= one.line <= len(rows):
         return f"{one.kind}: {one.text}"
     shown = rows[one.line - 1].expandtabs(1).rstrip()
-    told = [f"line {one.line}: {one.kind}: {one.text}", f"    {shown}"]
+    lines = [f"line {one.line}: {one.kind}: {one.text}", f"    {shown}"]
     if one.column:
-        told.append("    " + " " * (one.column - 1) + "^")
-    return "\n".join(told)
+        lines.append("    " + " " * (one.column - 1) + "^")
+    return "\n".join(lines)

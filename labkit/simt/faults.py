@@ -55,13 +55,13 @@ class LaunchFault(RuntimeError):
         self.faults = tuple(faults)
         self.profile = profile
         rows = source.splitlines()
-        told, lines = [], []
+        messages, lines = [], []
         for fault in self.faults:
             quoted = rows[fault.line - 1].strip() if 1 <= fault.line <= len(rows) else ""
-            told.append(f"{name}, {fault}\n    {quoted}" if quoted else f"{name}, {fault}")
+            messages.append(f"{name}, {fault}\n    {quoted}" if quoted else f"{name}, {fault}")
             lines.append(f"line {fault.line}: {quoted}" if quoted else None)
         self.students_line = lines[0] if lines else None
-        super().__init__("\n".join(told))
+        super().__init__("\n".join(messages))
 
 
 class Stop(Exception):
