@@ -39,5 +39,5 @@ def _is_new(course: Course, lab: str, student: str) -> bool:
     page, database = course.feedback(lab, student), course.root / "gradebook.db"
     if not page.is_file() or not database.is_file():
         return False
-    rests_on = (course.autograded(lab, student), database)
-    return page.stat().st_mtime_ns >= max(path.stat().st_mtime_ns for path in rests_on)
+    sources = (course.autograded(lab, student), database)
+    return page.stat().st_mtime_ns >= max(path.stat().st_mtime_ns for path in sources)

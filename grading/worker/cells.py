@@ -16,14 +16,12 @@ from pathlib import Path
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from grading.worker.protocol.job import CellEnded
-
-MAX_PRINTED = 64 * 1024
-MAX_ERROR = 400
+from grading.worker.protocol.job import MAX_PRINTED, MAX_VALUE, CellEnded
+from grading.worker.protocol.trees import MAX_ERROR
 
 
 class Printed(io.TextIOBase):
-    """Keeps the first 64 KiB of what is written, and says how much was cut."""
+    """Keeps the first MAX_PRINTED characters of what is written, and says how many were cut."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -110,7 +108,7 @@ class Shell:
             finally:
                 sys.displayhook = hook
         error = result.error_before_exec or result.error_in_exec
-        value = repr(result.result)[:100] if value_wanted and result.result is not None else None
+        value = repr(result.result)[:MAX_VALUE] if value_wanted and result.result is not None else None
         text = None if error is None else _in_one_line(error)[:MAX_ERROR]
         return CellEnded(error is None, text, printed.text(), value)
 

@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import importlib
 import math
 import os
 import select
-import shutil
 import signal
 import socket
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from grading.worker import large_pages
 from grading.worker.confine import system
 from grading.worker.confine.namespaces import JobNamespaces, enter_namespaces
 from grading.worker.confine.plan import MOST_RANKS, Plan, with_grants
 from grading.worker.confine.surrender import set_limits, surrender
+from grading.worker.preload import preload
 from grading.worker.procfs import LOOK_S, Memory, children, cpu_s, descendants, memory_of, pause_s, together_bytes
 from grading.worker.protocol.control import (
     COMMANDS,
@@ -43,7 +41,6 @@ from grading.worker.protocol.control import (
 from grading.worker.seal import Seal, apply
 
 _MANY = 65536
-_FONTS = Path(__file__).parents[2] / "fonts"
 
 
 def main(control_fd: int, plan_json: str, root: str) -> None:
@@ -73,32 +70,6 @@ def _settle() -> None:
     # If the machine runs out of memory, it is a student's program that goes.
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("800")
-
-
-def preload(modules: tuple[str, ...]) -> None:
-    """Load what jobs need. It must leave no thread behind, because a fork of a process with threads may hang."""
-    # matplotlib looks for its list of fonts there, and would make it anew.
-    for path in _FONTS.iterdir():
-        shutil.copy(path, os.environ["MPLCONFIGDIR"])
-    for name in modules:
-        importlib.import_module(name)
-    if "torch" in modules:
-        import torch
-
-        import labkit
-        from labkit import exercises
-
-        torch.set_num_threads(1)
-        exercises.everything()
-        for name in labkit.__all__:
-            getattr(labkit, name)  # loaded here and not in every job
-    if "grading.worker.job" in modules:
-        from grading.worker.rehearsal import rehearse
-
-        rehearse()
-    n_threads = len(os.listdir("/proc/self/task"))
-    if n_threads != 1:
-        raise RuntimeError(f"the forking process has {n_threads} threads after loading; a fork of it could hang")
 
 
 class _Server:

@@ -11,15 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from grading.worker.launch_log import tensors_of
-from grading.worker.protocol.rerun import (
-    MAX_PROBLEM,
-    Failed,
-    Loaded,
-    Repeated,
-    RerunCase,
-    RerunKernels,
-    Started,
-)
+from grading.worker.protocol.rerun import Failed, Loaded, Repeated, RerunCase, RerunKernels, Started
+from grading.worker.protocol.trees import MAX_ERROR
 from grading.worker.wire.frames import Channel
 from labkit import interpreter
 from labkit.meters.compiled import CompileFailed
@@ -51,14 +44,14 @@ def _rerun(rerunner: Rerunner, case: RerunCase) -> Repeated | Failed:
             return Repeated({}, {}, rerunner.compiled(case.launch_log), ())
         repeated = rerunner.rerun(case.launch_log, inputs)
     except (UnusableLog, CompileFailed) as error:
-        return Failed(str(error)[:MAX_PROBLEM], type(error).__name__)
+        return Failed(str(error)[:MAX_ERROR], type(error).__name__)
     except Exception as error:
         return _failed(error)
     return Repeated(repeated.outputs, repeated.inputs, repeated.measured, tuple(repeated.lost))
 
 
 def _failed(error: Exception) -> Failed:
-    return Failed(f"{type(error).__name__}: {error}"[:MAX_PROBLEM], "error")
+    return Failed(f"{type(error).__name__}: {error}"[:MAX_ERROR], "error")
 
 
 def _loaded(source: str) -> Callable:

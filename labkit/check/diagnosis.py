@@ -86,7 +86,7 @@ def _n_elements(tree: Tree) -> int:
     return sum(leaf.numel() if hasattr(leaf, "numel") else 1 for _, leaf in leaves(tree))
 
 
-def rests_on_nothing(found: Mismatch, run: CaseRun) -> str | None:
+def unwritten_memory(found: Mismatch, run: CaseRun) -> str | None:
     """How much of a wrong result rests on memory that no kernel stored to, if the first wrong element does."""
     values = dict(leaves(run.got)).get(found.path)
     if found.kind != "value" or "store_bytes" not in run.measured or not isinstance(values, torch.Tensor):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from labkit.check.diagnosis import explanation, fact, first_hint, hint_on_form, rests_on_nothing
+from labkit.check.diagnosis import explanation, fact, first_hint, hint_on_form, unwritten_memory
 from labkit.check.points import gained
 from labkit.check.text import over_budget
 from labkit.check.verdict import Verdict
@@ -144,7 +144,7 @@ def _fault(exercise: Exercise, oracle: Oracle, run: CaseRun) -> _Failure | None:
     mismatch = mismatch_of(oracle, run)
     if mismatch:
         rows = case_row + _shown(oracle, run, mismatch) + _mismatch_rows(oracle, mismatch)
-        if nothing := rests_on_nothing(mismatch, run):
+        if nothing := unwritten_memory(mismatch, run):
             return _Failure("failed", (*rows, ("note", nothing)), _STORE_HINT, run)
         return _Failure("failed", rows, hint_on_form(mismatch, run.got), run)
     for holds in oracle.judge:

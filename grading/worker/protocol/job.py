@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 
 from grading.worker.protocol.steps import Step, step_from_tree, step_to_tree
 from grading.worker.protocol.trees import (
+    MAX_ERROR,
     clean,
     clean_or_none,
     figures_from_tree,
@@ -19,7 +20,11 @@ from grading.worker.wire.typed import Frame
 from labkit.spec import Case, Observation, Tree, Trouble
 from labkit.tree import same
 
-MAX_PRINTED = 70_000
+MAX_PRINTED = 64 * 1024
+"""Characters of what a cell prints that a worker keeps; it adds a note of what it cut."""
+MAX_NOTE = 100
+MAX_VALUE = 100
+"""Characters of the text of a test's last expression."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +80,8 @@ class CellEnded(Frame):
 
     @classmethod
     def from_parts(cls, parts: Mapping[str, Tree]) -> Self:
-        error, value = clean_or_none(parts["error"], 400), clean_or_none(parts["value"], 100)
-        return cls(parts["ok"] is True, error, clean(parts["printed"], MAX_PRINTED), value)
+        error, value = clean_or_none(parts["error"], MAX_ERROR), clean_or_none(parts["value"], MAX_VALUE)
+        return cls(parts["ok"] is True, error, clean(parts["printed"], MAX_PRINTED + MAX_NOTE), value)
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from grading.worker.protocol.trees import clean, figures_from_tree
+from grading.worker.protocol.trees import MAX_ERROR, clean, figures_from_tree
 from grading.worker.wire.typed import Frame
 from labkit.spec import Tree
-
-MAX_PROBLEM = 400
 
 
 @dataclass(frozen=True)
@@ -87,4 +85,4 @@ class Failed(Frame):
 
     @classmethod
     def from_parts(cls, parts: Mapping[str, Tree]) -> Self:
-        return cls(clean(parts["problem"], MAX_PROBLEM), clean(parts["by"], 40))
+        return cls(clean(parts["problem"], MAX_ERROR), clean(parts["by"], 40))

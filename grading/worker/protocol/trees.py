@@ -10,6 +10,9 @@ from typing import Any
 from labkit.measures import MOST_LETTERS, MOST_TEXTS, in_short
 from labkit.spec import Case, Tree, Trouble
 
+MAX_ERROR = 400
+"""Characters of an exception or another trouble, in words; a worker sends no more of them."""
+
 
 def case_to_tree(case: Case) -> dict[str, Tree]:
     """A case's fields as a plain tree."""
@@ -32,7 +35,9 @@ def trouble_from_tree(tree: Tree) -> Trouble | None:
     if tree is None:
         return None
     where = tree.get("where")
-    return Trouble(clean(tree["kind"], 20), clean(tree["text"], 400), None if where is None else clean(where, 200))
+    return Trouble(
+        clean(tree["kind"], 20), clean(tree["text"], MAX_ERROR), None if where is None else clean(where, 200)
+    )
 
 
 def figures_from_tree(tree: Tree) -> dict[str, float]:
