@@ -38,10 +38,10 @@ def gpus() -> list[str]:
     """The NVIDIA GPUs that the driver lists."""
     query = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
     try:
-        told = subprocess.run(query, capture_output=True, text=True, timeout=20)
+        done = subprocess.run(query, capture_output=True, text=True, timeout=20)
     except (OSError, subprocess.TimeoutExpired):
         return []
-    return told.stdout.strip().splitlines() if told.returncode == 0 else []
+    return done.stdout.strip().splitlines() if done.returncode == 0 else []
 
 
 def machine() -> dict:
@@ -96,28 +96,28 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--gpu", action="store_true", help="run those that need an NVIDIA GPU")
     parser.add_argument("--results", type=Path, default=HERE / "results", help=argparse.SUPPRESS)
     parser.add_argument("args", nargs="*", help=argparse.SUPPRESS)
-    told = parser.parse_args(argv)
+    args = parser.parse_args(argv)
     known = scripts()
-    if told.list:
+    if args.list:
         print("\n".join(f"{name}{'  (GPU)' if gpu else ''}" for name, gpu in known.items()))
         return 0
-    if told.only and told.only not in known:
-        print(f"no benchmark {told.only!r}; there are: {', '.join(known) or 'none'}", file=sys.stderr)
+    if args.only and args.only not in known:
+        print(f"no benchmark {args.only!r}; there are: {', '.join(known) or 'none'}", file=sys.stderr)
         return 2
-    if (told.gpu or (told.only and known[told.only])) and not gpus():
+    if (args.gpu or (args.only and known[args.only])) and not gpus():
         print("no NVIDIA GPU on this machine: nvidia-smi lists none", file=sys.stderr)
         return 2
-    if told.only:
-        print(f"wrote {run_one(told.only, told.args, told.results)}")
+    if args.only:
+        print(f"wrote {run_one(args.only, args.args, args.results)}")
         return 0
-    chosen = [name for name, gpu in known.items() if gpu == told.gpu]
+    chosen = [name for name, gpu in known.items() if gpu == args.gpu]
     if not chosen:
         print("no benchmarks to run")
     failed = []
     for name in chosen:
         print(f"== {name}", flush=True)
-        command = [sys.executable, "-m", "benchmarks", "--only", name, "--results", str(told.results)]
-        if subprocess.run([*command, "--", *told.args], cwd=HERE.parent).returncode:
+        command = [sys.executable, "-m", "benchmarks", "--only", name, "--results", str(args.results)]
+        if subprocess.run([*command, "--", *args.args], cwd=HERE.parent).returncode:
             failed.append(name)
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)

@@ -54,8 +54,8 @@ def main(root: str, lab: str) -> None:
     torch.set_num_threads(1)
     course = Course.at(root)
     jobs = [prepare(course, lab, lab, student).job for student in course.students(lab)]
-    told = [_seconds(job, Shell()) for job in jobs]
-    sys.stdout.write("\n" + json.dumps(told) + "\n")
+    seconds = [_seconds(job, Shell()) for job in jobs]
+    sys.stdout.write("\n" + json.dumps(seconds) + "\n")
 
 
 def _seconds(job: Job, shell: Shell) -> tuple[float, float, float]:

@@ -76,7 +76,7 @@ def clocks() -> dict[str, str] | None:
     """What the driver says of the first GPU at this moment; None where it says nothing."""
     command = ["nvidia-smi", "-i", "0", f"--query-gpu={QUERY}", "--format=csv,noheader"]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, timeout=20)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return dict(zip(QUERY.split(","), told.stdout.strip().split(", "))) if told.returncode == 0 else None
+    return dict(zip(QUERY.split(","), done.stdout.strip().split(", "))) if done.returncode == 0 else None

@@ -39,15 +39,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--dry", action="store_true")
-    told = parser.parse_args(argv)
-    if told.dry:
+    args = parser.parse_args(argv)
+    if args.dry:
         from labkit import interpreter
 
         if not interpreter.enable():
             raise SystemExit("a dry run needs the interpreter: set CUDA_VISIBLE_DEVICES= (empty)")
     # A backward pass is timed many times over one graph, which the compiler may otherwise refuse.
     torch._functorch.config.donated_buffer = False
-    measure(OPS[told.op], told.file, told.quick, told.dry)
+    measure(OPS[args.op], args.file, args.quick, args.dry)
 
 
 def measure(op: Op, file: Path, quick: bool, dry: bool) -> None:
@@ -60,7 +60,7 @@ def measure(op: Op, file: Path, quick: bool, dry: bool) -> None:
             try:
                 row = measured(op, each, shape, quick, dry)
             except Exception as error:
-                row = {"error": told(error)}
+                row = {"error": in_words(error)}
             rows.append({"pass": each.name, "shape": list(shape), **row})
             _write(file, part | {"clocks_after": None if dry else clocks(), "configs": chosen(op)})
             gc.collect()
@@ -78,7 +78,7 @@ def measured(op: Op, each: Pass, shape: Shape, quick: bool, dry: bool) -> dict[s
             ready[name]()
         except Exception as error:
             ready.pop(name, None)
-            errors[name] = told(error)
+            errors[name] = in_words(error)
     del want
     first = op.inputs(shape, dtype, device)[0]
     work = {} if each.moved is None else {"bytes": int(each.moved * first.nbytes)}
@@ -185,11 +185,11 @@ def chosen(op: Op) -> dict[str, str]:
     try:
         module = vars(importlib.import_module(f"solutions.kernels.{op.name}"))
     except Exception as error:
-        return {"error": told(error)}
+        return {"error": in_words(error)}
     return {name: str(one.best_config) for name, one in module.items() if hasattr(one, "best_config")}
 
 
-def told(error: Exception) -> str:
+def in_words(error: Exception) -> str:
     """Enough of an error to find it."""
     return f"{type(error).__name__}: {error}"[:500]
 

@@ -94,9 +94,9 @@ def _run(command: list[str], course: Course, lab: str, at_a_time: int, cwd: Path
         raise RuntimeError(f"{len(students)} submissions, {at_a_time} at a time: nothing is left after the start-up")
     samples: list[Sample] = []
     began_at, began = time.time(), time.monotonic()
-    with output.open("wb") as told:
+    with output.open("wb") as file:
         process = subprocess.Popen(
-            command, cwd=cwd, env=environment(), stdin=subprocess.DEVNULL, stdout=told, stderr=subprocess.STDOUT
+            command, cwd=cwd, env=environment(), stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT
         )
         sampler = threading.Thread(target=_sample, args=(process.pid, began, samples), daemon=True)
         sampler.start()
@@ -111,8 +111,8 @@ def _run(command: list[str], course: Course, lab: str, at_a_time: int, cwd: Path
     written = [course.autograded(lab, student) for student in students]
     n_missing = sum(not path.exists() for path in written)
     if code or n_missing:
-        said = output.read_text(errors="replace")[-2000:]
-        raise RuntimeError(f"exit code {code}, {n_missing} of {len(written)} without a grade: {said}")
+        tail = output.read_text(errors="replace")[-2000:]
+        raise RuntimeError(f"exit code {code}, {n_missing} of {len(written)} without a grade: {tail}")
     results = list((course.root / ".grading" / "results" / lab).glob("*.json"))
     done_s = sorted(path.stat().st_mtime - began_at for path in results or written)
     stored = [json.loads(path.read_text()) for path in results]

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from grading.terminal import table
+from grading.terminal import say, table
 from labkit import exercises
 from labkit.check.api import examine
 from labkit.oracles import oracle_of
@@ -27,7 +27,7 @@ def main(argv: list[str]) -> dict:
     repeats = parser.parse_args(argv).repeats
     result = {name: {"first_s": _first(name), **_again(name, repeats)} for name in exercises.everything()}
     rows = [(name, *(f"{seconds:.3f}" for seconds in found.values())) for name, found in result.items()]
-    print(table(("exercise", "first s", "median s", "slowest s"), rows))
+    say(*table(("exercise", "first s", "median s", "slowest s"), rows))
     return result
 
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from grading.terminal import table
+from grading.terminal import say, table
 from labkit.meters import track_compile, track_traffic
 
 SIZES = ((32, 64), (256, 512), (1024, 2048))
@@ -112,11 +112,11 @@ def main(argv: Sequence[str] = ()) -> dict:
     argparse.ArgumentParser(description=__doc__).parse_args(argv)
     rows = counted()
     header = ("function", "size", "operations", "x ideal", "generated", "of a library", "x ideal")
-    print(*table(header, map(_told, rows)), sep="\n")
+    say(*table(header, map(_as_cells, rows)))
     return {"rows": rows}
 
 
-def _told(row: dict) -> list[object]:
+def _as_cells(row: dict) -> list[object]:
     ideal = row["ideal_bytes"]
     return [
         row["function"],

@@ -69,9 +69,9 @@ def main(argv: list[str]) -> dict[str, Any]:
     """Record and cut the trace, and say what is in it; with --ship also write it where the lab looks for it."""
     parser = argparse.ArgumentParser(prog="gpu_trace", description=__doc__.splitlines()[0])
     parser.add_argument("--ship", action="store_true", help=f"write {SHIPPED.name} beside the lab's other material")
-    told = parser.parse_args(argv)
+    args = parser.parse_args(argv)
     trace = shaped(recorded_events(), torch.cuda.get_device_name(), torch.__version__)
-    if told.ship:
+    if args.ship:
         SHIPPED.write_bytes(packed(trace))
     return summary(trace)
 

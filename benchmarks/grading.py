@@ -21,7 +21,7 @@ from benchmarks._meter import MiB, Timed, full_marks, run_ours, run_stock
 from benchmarks._submissions import TRIVIAL, Class, make_course, mixed_class, right_class
 from grading.isolation.probe import try_tier
 from grading.isolation.tiers import BWRAP, KERNEL, LAYERED, NONE, isolates, tier_named
-from grading.terminal import table
+from grading.terminal import say, table
 from labkit import exercises
 
 LABS = {"02": "02", "trivial": TRIVIAL}
@@ -48,30 +48,30 @@ NOT_RUN = "not run"
 
 def main(argv: list[str]) -> dict:
     """Measure; prints tables and returns figures, with targets judged by those that include the start-up."""
-    told = _parser().parse_args(argv)
+    args = _parser().parse_args(argv)
     result: dict = {
         "load_at_start": _load(),
-        "workers": told.workers,
-        "chunks": told.chunks,
-        "tiers": _tiers(told.tiers),
+        "workers": args.workers,
+        "chunks": args.chunks,
+        "tiers": _tiers(args.tiers),
     }
     with tempfile.TemporaryDirectory(prefix="grading-bench-") as folder:
-        for name in told.lab:
+        for name in args.lab:
             root = Path(folder) / name
             course, lab = make_course(root / "course", LABS[name])
-            stock_n = told.stock if told.stock is not None else told.n * STOCK_OF_100[name] // 100
-            result[name] = _compared(root, mixed_class(course, lab, told.n), told, stock_n)
-            if KERNEL.name in told.tiers:
+            stock_n = args.stock if args.stock is not None else args.n * STOCK_OF_100[name] // 100
+            result[name] = _compared(root, mixed_class(course, lab, args.n), args, stock_n)
+            if KERNEL.name in args.tiers:
                 result[name]["added"] = _added(root, right_class(course, lab, N_ALONE, own_style=False))
             _show(name, result[name])
-        if told.scale:
+        if args.scale:
             root = Path(folder) / "scale"
             course, lab = make_course(root / "course", TRIVIAL)
-            result["scale"] = _scaled(root, mixed_class(course, lab, max(told.scale)), told)
+            result["scale"] = _scaled(root, mixed_class(course, lab, max(args.scale)), args)
     result["targets"] = _judged(result)
     result["load_at_end"] = _load()
-    print(
-        table(
+    say(
+        *table(
             ("target", "measured", "met"),
             [(each["target"], each["measured"], each["met"]) for each in result["targets"]],
         )
@@ -95,45 +95,45 @@ def _parser() -> argparse.ArgumentParser:
 
 def _tiers(asked: Sequence[str]) -> dict[str, str]:
     """What there is to say of each tier: "works", or why it is not run."""
-    said = {}
+    found = {}
     for tier in TIERS:
         if tier not in asked:
-            said[tier] = f"{NOT_RUN}: not asked for"
+            found[tier] = f"{NOT_RUN}: not asked for"
         elif _works(tier):
-            said[tier] = "works"
+            found[tier] = "works"
         else:
-            said[tier] = f"{NOT_RUN}: {try_tier(tier_named(tier)).reason}"
-    return said
+            found[tier] = f"{NOT_RUN}: {try_tier(tier_named(tier)).reason}"
+    return found
 
 
 def _works(tier: str) -> bool:
     return not isolates(tier) or try_tier(tier_named(tier)).works
 
 
-def _compared(root: Path, whole: Class, told: argparse.Namespace, stock_n: int) -> dict:
+def _compared(root: Path, whole: Class, args: argparse.Namespace, stock_n: int) -> dict:
     """Every grader on every part of the class, each part in another order."""
     graders: dict[str, Callable[[Path, Sequence[str]], Timed]] = {
-        tier: lambda path, students, tier=tier: _ours(path, whole, students, tier, told.workers)
-        for tier in told.tiers
+        tier: lambda path, students, tier=tier: _ours(path, whole, students, tier, args.workers)
+        for tier in args.tiers
         if _works(tier)
     }
-    share = max(2, stock_n // told.chunks)
+    share = max(2, stock_n // args.chunks)
     graders["stock"] = lambda path, students: _stock(path, whole, students[:share])
     timed: dict[str, list[Timed]] = {name: [] for name in graders}
     names = list(graders)
-    for i in range(told.chunks):
-        students = _part(whole.students, i, told.chunks)
+    for i in range(args.chunks):
+        students = _part(whole.students, i, args.chunks)
         for name in names[i % len(names) :] + names[: i % len(names)]:
             timed[name].append(graders[name](root / f"{name}-{i}", students))
             print(
-                f"{whole.lab}, part {i + 1} of {told.chunks}, {name}: {timed[name][-1].seconds_each:.3f} s each",
+                f"{whole.lab}, part {i + 1} of {args.chunks}, {name}: {timed[name][-1].seconds_each:.3f} s each",
                 flush=True,
             )
-    result: dict = {"submissions": told.n, "stock_submissions": sum(each.n for each in timed["stock"])}
+    result: dict = {"submissions": args.n, "stock_submissions": sum(each.n for each in timed["stock"])}
     if len(names) > 1:
         result["stock_share_weight"] = _weight(timed[names[0]], share)
     for name in graders:
-        result[name] = _figures(timed[name], told.n)
+        result[name] = _figures(timed[name], args.n)
     for tier in (name for name in graders if name != "stock"):
         for figure, name in (("per_minute", "times_stock"), ("per_minute_started", "times_stock_started")):
             result[tier][name] = round(result[tier][figure] / result["stock"][figure], 2)
@@ -212,13 +212,13 @@ def _added(root: Path, whole: Class) -> dict | str:
     return {"submissions": timed.n, **{name: round(value, 4) for name, value in found.items()}}
 
 
-def _scaled(root: Path, whole: Class, told: argparse.Namespace) -> list[dict] | str:
+def _scaled(root: Path, whole: Class, args: argparse.Namespace) -> list[dict] | str:
     if not _works(KERNEL.name):
         return NOT_RUN
     rows = []
-    for n in sorted(told.scale):
+    for n in sorted(args.scale):
         path = root / f"class-{n}"
-        timed = run_ours(whole.fill(path, whole.students[:n]), whole.lab, KERNEL.name, told.workers)
+        timed = run_ours(whole.fill(path, whole.students[:n]), whole.lab, KERNEL.name, args.workers)
         shutil.rmtree(path)
         peak = timed.samples[-1]
         rows.append(
@@ -230,7 +230,7 @@ def _scaled(root: Path, whole: Class, told: argparse.Namespace) -> list[dict] | 
                 "pool_peak_mib": round(peak.pool_bytes / MiB, 1),
             }
         )
-        print(table(rows[0], [row.values() for row in rows]), flush=True)
+        say(*table(rows[0], [row.values() for row in rows]))
     return rows
 
 
@@ -280,9 +280,9 @@ def _show(name: str, found: dict) -> None:
         for grader, figures in found.items()
         if grader in (*TIERS, "stock")
     ]
-    print(table(header, rows))
+    say(*table(header, rows))
     if "added" in found and found["added"] != NOT_RUN:
-        print(table(found["added"], [found["added"].values()]))
+        say(*table(found["added"], [found["added"].values()]))
 
 
 def _load() -> float:

@@ -38,11 +38,11 @@ def main(argv: list[str]) -> dict:
     parser.add_argument("--labs", nargs="+", metavar="LAB", help="numbers of labs, as 00 08; all without it")
     parser.add_argument("--busy", type=int, default=os.cpu_count() or 1, help="processes that keep the machine busy")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    told = parser.parse_args(argv)
+    args = parser.parse_args(argv)
     counts: dict[str, dict[str, int]] = {}
     troubles: list[str] = []
-    result: dict = {"submissions": 0, "busy_processes": told.busy, "workers": told.workers, "tiers": {}}
-    with tempfile.TemporaryDirectory(prefix="grading-honest-") as folder, _busy(told.busy):
+    result: dict = {"submissions": 0, "busy_processes": args.busy, "workers": args.workers, "tiers": {}}
+    with tempfile.TemporaryDirectory(prefix="grading-honest-") as folder, _busy(args.busy):
         course, first = make_course(Path(folder) / "course", "02")
         with contextlib.redirect_stdout(io.StringIO()):
             release(course, [lab for lab in course.labs() if lab != first])
@@ -52,13 +52,13 @@ def main(argv: list[str]) -> dict:
             name: "works" if finding.works else f"not run: {finding.reason}" for name, finding in findings.items()
         }
         for lab in course.labs():
-            if told.labs and lab[:2] not in told.labs:
+            if args.labs and lab[:2] not in args.labs:
                 continue
-            whole = right_class(course, lab, told.n)
+            whole = right_class(course, lab, args.n)
             for i, tier in enumerate(tiers):
                 # Neighbours are of two kinds, so pairs are dealt out.
                 students = [student for n, student in enumerate(whole.students) if n // 2 % len(tiers) == i]
-                graded = _graded(Path(folder) / f"{lab}-{tier}", whole, students, tier, told.workers)
+                graded = _graded(Path(folder) / f"{lab}-{tier}", whole, students, tier, args.workers)
                 outcomes = Counter(found.outcome for one in graded for found in one.exercises.values())
                 result["submissions"] += len(graded)
                 counts[f"{lab} {tier}"] = dict(outcomes)

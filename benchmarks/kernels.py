@@ -50,43 +50,43 @@ def main(argv: Sequence[str]) -> dict[str, Any]:
     parser.add_argument("--limit-s", type=float, default=LIMIT_S, help="begin nothing after so many seconds")
     parser.add_argument("--part-limit-s", type=float, default=PART_LIMIT_S, help="end an operation after so many")
     parser.add_argument("--out", type=Path, help="write what there is to this file as well, after each operation")
-    told = parser.parse_args(list(argv))
-    names = told.ops.split(",") if told.ops else list(OPS)
+    args = parser.parse_args(list(argv))
+    names = args.ops.split(",") if args.ops else list(OPS)
     unknown = [name for name in names if name not in OPS]
     if unknown:
         parser.error(f"no operation {', '.join(unknown)}; there are: {', '.join(OPS)}")
     result: dict[str, Any] = {
-        "dry": told.dry,
-        "quick": told.quick,
-        "device": "Triton's interpreter on a CPU: no time here means anything" if told.dry else _device(),
+        "dry": args.dry,
+        "quick": args.quick,
+        "device": "Triton's interpreter on a CPU: no time here means anything" if args.dry else _device(),
         "packages": {name: _version(name) for name in PACKAGES},
         "stopped": None,
         "parts": {},
     }
-    flags = [flag for flag, on in (("--quick", told.quick), ("--dry", told.dry)) if on]
-    ends = time.monotonic() + told.limit_s
+    flags = [flag for flag, on in (("--quick", args.quick), ("--dry", args.dry)) if on]
+    ends = time.monotonic() + args.limit_s
     with tempfile.TemporaryDirectory() as folder, _stoppable():
         try:
             for name in names:
                 left_s = ends - time.monotonic()
                 if left_s < 5:
-                    result["parts"][name] = {"error": f"not begun: {told.limit_s:.0f} s were over", "rows": []}
+                    result["parts"][name] = {"error": f"not begun: {args.limit_s:.0f} s were over", "rows": []}
                     continue
                 file = Path(folder) / f"{name}.json"
                 # Known before it runs, so that it is in the result however the run ends.
                 result["parts"][name] = {"error": "stopped before its end", "rows": []}
                 print(f"   {name}", file=sys.stderr, flush=True)
                 try:
-                    error = _run(name, file, flags, min(left_s, told.part_limit_s))
+                    error = _run(name, file, flags, min(left_s, args.part_limit_s))
                     result["parts"][name]["error"] = error
                 finally:
                     if file.exists():
                         result["parts"][name] |= json.loads(file.read_text(encoding="utf-8"))
-                    _keep(result, told.out)
+                    _keep(result, args.out)
         except (Stopped, KeyboardInterrupt):
             result["stopped"] = "interrupted: the operations after the last one here were not measured"
     result["summary"] = summary(result["parts"])
-    _keep(result, told.out)
+    _keep(result, args.out)
     for line in result["summary"]:
         print(line, file=sys.stderr)
     return result
@@ -98,14 +98,14 @@ def _run(name: str, file: Path, flags: Sequence[str], limit_s: float) -> str | N
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, **quiet)
     try:
-        _, said = process.communicate(timeout=limit_s)
+        _, stderr = process.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
         return f"ended after {limit_s:.0f} s"
     finally:
         if process.poll() is None:
             process.kill()
             process.communicate()
-    lines = said.decode(errors="replace").strip().splitlines()
+    lines = stderr.decode(errors="replace").strip().splitlines()
     return None if process.returncode == 0 else f"exit code {process.returncode}: {' | '.join(lines[-3:])}"[:800]
 
 

@@ -19,7 +19,7 @@ import torch
 
 from benchmarks._estimates import ESTIMATES
 from benchmarks._trained import Trained, everything_trained
-from grading.terminal import table
+from grading.terminal import say, table
 from labkit.meters.memory import measure_step, track_memory, training_step
 from labkit.meters.memory.dropout import byte_masks
 from tests.meters.allocator import allocator_peak_bytes
@@ -43,12 +43,12 @@ def main(argv: list[str]) -> dict:
     parser = argparse.ArgumentParser(prog="benchmarks memory", description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="models and set-ups whose name contains this")
     parser.add_argument("--repeats", type=int, default=5, help="steps with and without the meter, for its cost")
-    told = parser.parse_args(argv)
+    args = parser.parse_args(argv)
     torch.set_num_threads(1)
     logging.disable(logging.WARNING)
     rows, result = [], []
     for trained in everything_trained():
-        if told.only not in f"{trained.model} {trained.setup}":
+        if args.only not in f"{trained.model} {trained.setup}":
             continue
         true_bytes = true_peak_bytes(trained)
         found = {name: figure(way, trained, true_bytes) for name, way in WAYS.items()}
@@ -58,8 +58,8 @@ def main(argv: list[str]) -> dict:
         print(*rows[-1], sep=" · ", flush=True)
     seconds = [statistics.median(row["ways"][name].get("seconds", 0.0) for row in result) for name in WAYS]
     rows.append(("median seconds", "", "", *(f"{value:.2f}" for value in seconds)))
-    print(table(("model", "set-up", "MiB", *WAYS), rows))
-    return {"rows": result, "cpu_time_ratio": cost_of_the_meter(told.repeats)}
+    say(*table(("model", "set-up", "MiB", *WAYS), rows))
+    return {"rows": result, "cpu_time_ratio": cost_of_the_meter(args.repeats)}
 
 
 def true_peak_bytes(trained: Trained) -> int:

@@ -21,7 +21,7 @@ import torch
 from torch import nn
 
 from benchmarks._trace import events_of
-from grading.terminal import table
+from grading.terminal import say, table
 from labkit import track_memory
 from labkit.material.optimizer_costs import MakeOptimizer, state_bytes_on
 from tests.exercises.harness import answers_in, solution_of
@@ -91,9 +91,9 @@ def main(argv: list[str]) -> dict:
     """Prints a table for each model and returns the rows: ms (median, low, high), ratio to BASELINE, bytes."""
     parser = argparse.ArgumentParser(prog="benchmarks optimizers", description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=15, help="steps of each optimizer that are timed")
-    told = parser.parse_args(argv)
+    args = parser.parse_args(argv)
     torch.set_num_threads(1)
-    return {"threads": 1, "time": "CPU time", "rows": measured(CPU_MODELS, torch.device("cpu"), told.repeats)}
+    return {"threads": 1, "time": "CPU time", "rows": measured(CPU_MODELS, torch.device("cpu"), args.repeats)}
 
 
 def measured(models: Mapping[str, Shapes], device: torch.device, repeats: int) -> list[dict]:
@@ -123,7 +123,7 @@ def _rows(model: str, shapes: Shapes, device: torch.device, repeats: int) -> lis
     ]
     columns = [name for name in rows[0] if name not in ("model", "low_ms", "high_ms")]
     print(f"{model}:")
-    print(*table(columns, [[str(row[name]) for name in columns] for row in rows]), sep="\n", flush=True)
+    say(*table(columns, [[str(row[name]) for name in columns] for row in rows]))
     return rows
 
 

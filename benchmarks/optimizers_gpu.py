@@ -28,9 +28,9 @@ def main(argv: list[str]) -> dict:
     parser = argparse.ArgumentParser(prog="benchmarks optimizers_gpu", description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=15, help="steps of each optimizer that are timed")
     parser.add_argument("--dry", action="store_true", help="on a CPU, tiny models: the times say nothing")
-    told = parser.parse_args(argv)
-    if told.dry:
-        return {"device": "cpu", "rows": measured(DRY_MODELS, torch.device("cpu"), told.repeats), "left_out": {}}
+    args = parser.parse_args(argv)
+    if args.dry:
+        return {"device": "cpu", "rows": measured(DRY_MODELS, torch.device("cpu"), args.repeats), "left_out": {}}
     free, _ = torch.cuda.mem_get_info()
     left_out = {name: needed for name, shapes in MODELS.items() if (needed := bytes_needed(shapes)) > free}
     for name, needed in left_out.items():
@@ -38,7 +38,7 @@ def main(argv: list[str]) -> dict:
     models = {name: shapes for name, shapes in MODELS.items() if name not in left_out}
     return {
         "device": torch.cuda.get_device_name(),
-        "rows": measured(models, torch.device("cuda"), told.repeats),
+        "rows": measured(models, torch.device("cuda"), args.repeats),
         "left_out": left_out,
     }
 

@@ -23,7 +23,7 @@ from grading.isolation.tiers import KERNEL, NONE
 from grading.isolation.worker_tree import shared_worker_tree
 from grading.supervisor import Job as Submission
 from grading.supervisor import Sandbox, grade_job
-from grading.terminal import table
+from grading.terminal import say, table
 from grading.worker.protocol.steps import RunCode, ServeExercise
 from labkit import exercises
 from labkit.exercises.lab14.group import Group
@@ -100,9 +100,9 @@ def main(argv: list[str]) -> dict:
     """Prints the tables and returns them."""
     parser = argparse.ArgumentParser(prog="benchmarks parallel", description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=3, help="times that an exercise is graded")
-    told = parser.parse_args(argv)
+    args = parser.parse_args(argv)
     load_before = os.getloadavg()[0]
-    found = {"volume": volume(), "graded": graded(told.repeats)}
+    found = {"volume": volume(), "graded": graded(args.repeats)}
     load = {"before": round(load_before, 1), "after": round(os.getloadavg()[0], 1), "cores": os.cpu_count()}
     return {"load": load, **found}
 
@@ -133,7 +133,7 @@ def volume() -> list[dict]:
     at = {name: [row for row in rows if row["method"] == name] for name in METHODS}
     columns = [n for n in RANKS if n in (2, 4, 8, 16)]
     texts = [(name, *(f"{row['counted']:,}" for row in mine if row["ranks"] in columns)) for name, mine in at.items()]
-    print("\n".join(table(("bytes of all ranks", *(f"n = {n}" for n in columns)), texts)))
+    say(*table(("bytes of all ranks", *(f"n = {n}" for n in columns)), texts))
     return rows
 
 
@@ -157,7 +157,7 @@ def graded(repeats: int) -> list[dict]:
             times = {"times_first": min(seconds) / first_s, "worst_to_best": max(seconds) / min(seconds)}
             rows.append({"exercise": name, "most_ranks": most, **{key: round(one, 2) for key, one in times.items()}})
             texts.append((name, most, f"{min(seconds):.2f}", f"{max(seconds):.2f}"))
-    print("\n".join(table(("graded", "most public ranks", "best s", "worst s"), texts)))
+    say(*table(("graded", "most public ranks", "best s", "worst s"), texts))
     return rows
 
 

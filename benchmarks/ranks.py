@@ -27,7 +27,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from grading.terminal import table
+from grading.terminal import say, table
 from grading.worker.procfs import cpu_s
 from labkit.meters.comm import track_comm
 from labkit.ranks import UNIT, Comm, run_ranks, simulate
@@ -43,15 +43,15 @@ def main(argv: list[str]) -> dict:
     parser = argparse.ArgumentParser(prog="benchmarks ranks", description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=10, help="all-reduces of each kind")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each way to start")
-    told = parser.parse_args(argv)
+    args = parser.parse_args(argv)
     torch.set_num_threads(1)
     load_before = os.getloadavg()[0]
     found = {
-        "start_s": starts(told.rounds),
-        "throughput": [row for backend in ("simulated", "gloo") for row in throughput(told.repeats, backend, 4)],
+        "start_s": starts(args.rounds),
+        "throughput": [row for backend in ("simulated", "gloo") for row in throughput(args.repeats, backend, 4)],
         "traffic": traffic(),
         "ddp": ddp_overlap("gloo", 2),
-        "nccl": nccl(told.repeats),
+        "nccl": nccl(args.repeats),
     }
     load = {"before": round(load_before, 1), "after": round(os.getloadavg()[0], 1), "cores": os.cpu_count()}
     return {"load": load, **found}
@@ -73,7 +73,7 @@ def starts(rounds: int) -> list[dict]:
         rows += [{"way": way, "ranks": n, **figures} for way, figures in alternated(ways, rounds).items()]
     names = ("best_s", "median_s", "cpu_s", "times_pool")
     texts = [(row["way"], row["ranks"], *(f"{row[name]:.3f}" if name in row else "" for name in names)) for row in rows]
-    print("\n".join(table(("ranks started by", "n", "best s", "median s", "CPU s", "× our pool"), texts)))
+    say(*table(("ranks started by", "n", "best s", "median s", "CPU s", "× our pool"), texts))
     return rows
 
 
@@ -124,7 +124,7 @@ def throughput(repeats: int, backend: str, n: int) -> list[dict]:
         (row["backend"], row["call"], f"{1e3 * row['best_s']:.2f}", f"{1e3 * row['median_s']:.2f}", row["mib_per_s"])
         for row in rows
     ]
-    print("\n".join(table(("backend", "call", "best ms", "median ms", "MiB/s at best"), texts)))
+    say(*table(("backend", "call", "best ms", "median ms", "MiB/s at best"), texts))
     return rows
 
 
@@ -166,7 +166,7 @@ def ddp_overlap(backend: str, n: int) -> dict:
         n_calls, overlap = run_ranks(fn, n, backend)[0]
         found[f"{cap_kib} KiB"] = {"all_reduces": n_calls, "overlap": round(overlap, 3)}
     texts = [(cap, *one.values()) for cap, one in found.items()]
-    print("\n".join(table(("bucket cap", "all-reduces", "overlap"), texts)))
+    say(*table(("bucket cap", "all-reduces", "overlap"), texts))
     return found
 
 

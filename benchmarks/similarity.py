@@ -27,8 +27,8 @@ def main(argv: list[str]) -> dict:
     """Compare them; returns counts and shares."""
     parser = argparse.ArgumentParser(prog="benchmarks similarity", description=__doc__.splitlines()[0])
     parser.add_argument("--labs", nargs="+", metavar="LAB", help="numbers of labs, as 00 08; all without it")
-    told = parser.parse_args(argv)
-    names = [name for name in exercises.everything() if not told.labs or name[:2] in told.labs]
+    args = parser.parse_args(argv)
+    names = [name for name in exercises.everything() if not args.labs or name[:2] in args.labs]
     why: Counter[str] = Counter()
     copies, padded, honest, compared = [], [], [], 0
     found = Counter()

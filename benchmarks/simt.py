@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from grading.terminal import table
+from grading.terminal import say, table
 from labkit.simt import Kernels, compile_cuda
 
 SOURCE = Path(__file__).resolve().parents[1] / "tests" / "simt" / "kernels" / "programs.cu"
@@ -70,6 +70,6 @@ def main(argv: list[str]) -> dict:
         "histogram of 100,000": histogram(kernels),
     }
     times_ms = {name: cpu_seconds(work) * 1e3 for name, work in works.items()}
-    print("\n".join(table(("kernel", "CPU ms"), [(name, f"{value:.1f}") for name, value in times_ms.items()])))
+    say(*table(("kernel", "CPU ms"), [(name, f"{value:.1f}") for name, value in times_ms.items()]))
     print(f"compiling {len(kernels)} kernels: {compile_s:.2f} s")
     return {"compile_s": compile_s, "cpu_ms": times_ms}

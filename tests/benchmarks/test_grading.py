@@ -44,3 +44,12 @@ def test_what_was_not_measured_is_not_claimed() -> None:
     assert judged.pop("lab trivial, kernel: times_stock at least 20 (aim)") == (12.0, "NO")
     assert judged.pop("lab trivial, kernel: per_minute at least 240") == (200.0, "NO")
     assert set(judged.values()) == {(grading.NOT_RUN, grading.NOT_RUN)} and len(judged) == 10
+
+
+def test_the_figures_are_shown_as_lines_of_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    figures = {"per_minute": 120.0, "per_minute_started": 240.0, "start_and_end_s": 11.0}
+    grading._show("trivial", {"kernel": figures, "added": {"submissions": 12, "added_wall_s": 0.1}})
+    header, rule, row, *added = capsys.readouterr().out.splitlines()
+    assert header.startswith("lab") and set(rule) == {"-", " "}
+    assert row.split() == ["trivial", "kernel", "120.0", "240.0", "1", "1", "11.0"]
+    assert (added[0].split(), added[2].split()) == (["submissions", "added_wall_s"], ["12", "0.1"])
