@@ -124,31 +124,24 @@ def read(path: Path) -> Source:
 
 
 def cells_of(text: str) -> list[Cell]:
-    """The cells of a text in percent format, each with the line of its header."""
-    notebook = jupytext.reads(text, fmt="py:percent")
-    starts = header_lines(text)
+    """The cells of a text in percent format, each with the line of its header, 0 for text before the first one."""
+    # jupytext keeps no positions. So each candidate carries its number through jupytext as metadata: the ones that come
+    # back are the headers.
     lines = text.split("\n")
-    cells = []
-    for i, cell in enumerate(notebook.cells):
-        start = starts[i]
-        end = starts[i + 1] - 1 if i + 1 < len(starts) else len(lines)
-        source = cell.source.strip("\n")
-        cells.append(Cell(start, cell.cell_type, source, dict(cell.metadata), tuple(lines[start:end])))
-    return cells
-
-
-def header_lines(text: str) -> list[int]:
-    """The line of each cell's header, 0 for text before the first one. What only looks like a header
-    (a line inside a string) is none.
-    """
-    # jupytext keeps no positions. So each candidate carries its number through jupytext as metadata:
-    # the ones that come back are the headers.
     marked = [
         f"{line.rstrip()} {LINE_KEY}={number}" if HEADER.fullmatch(line) else line
-        for number, line in enumerate(text.split("\n"), 1)
+        for number, line in enumerate(lines, 1)
     ]
-    cells = jupytext.reads("\n".join(marked), fmt="py:percent").cells
-    return [int(cell.metadata.get(LINE_KEY, 0)) for cell in cells]
+    found = jupytext.reads("\n".join(marked), fmt="py:percent").cells
+    starts = [int(cell.metadata.pop(LINE_KEY, 0)) for cell in found]
+    if any(LINE_KEY in cell.source for cell in found):
+        # What only looks like a header, a line inside a string, is none, and belongs into its cell as it stands.
+        found = jupytext.reads(text, fmt="py:percent").cells
+    ends = [start - 1 for start in starts[1:]] + [len(lines)]
+    return [
+        Cell(start, cell.cell_type, cell.source.strip("\n"), dict(cell.metadata), tuple(lines[start:end]))
+        for cell, start, end in zip(found, starts, ends)
+    ]
 
 
 def shown(path: Path) -> str:
