@@ -116,6 +116,7 @@ def test_a_failure_that_there_is_no_time_to_try_again_is_one() -> None:
     assert report.ran == [("make test", 90.0, "failed")]
 
 
+@pytest.mark.slow
 def test_the_second_try_runs_what_failed_and_is_a_failure_where_nothing_did(tmp_path) -> None:
     """With the real pytest: a test that fails once, one that always does, and a run that failed for another reason."""
     (tmp_path / "test_it.py").write_text(

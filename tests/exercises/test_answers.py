@@ -32,10 +32,14 @@ which takes seconds each time.
 """
 TAKE_A_SECOND = (
     *TAKE_THEIR_TIME,
-    *("04-accumulate", "06-bf16-states", "06-muon", "16-fsdp", "16-zero1", "16-zero2"),
-    *("17-compose-bugs", "18-pipeline-step", "19-plan", "19-ring-attention"),
+    *("04-accumulate", "06-adafactor", "06-adam8bit", "06-adamw", "06-bf16-states", "06-foreach", "06-muon"),
+    *("06-step-in-backward", "07-packing", "10-kernel-life-cycle", "11-backend", "11-trace-or-script", "15-ddp"),
+    *("16-fsdp", "16-meta-init", "16-zero1", "16-zero2", "17-compose-bugs", "17-mend", "17-sequence-parallel"),
+    *("17-tp-attention", "18-pipeline-step", "18-zero-bubble", "19-plan", "19-ring-attention", "20-flags"),
 )
-"""Those, and exercises that play many steps, most on some ranks: of these `make check` tries the blank cell."""
+"""Those, and exercises whose solution and a wrong answer take a second of computing or most of one: they play many
+steps, many of them on some ranks. Of these `make check` tries the blank cell.
+"""
 TRAIN = ("20-budget",)
 """Exercises whose solution is trained for some hundred steps, half a minute of work: in the part `answers` alone."""
 USE_UP_THEIR_TIME = ("the_lectures_loop", "the_lectures_loop_on_a_sorted_list", "sorts_again_each_turn")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from labkit.compare import inputs_untouched
@@ -125,6 +126,7 @@ def test_a_case_says_how_many_ranks_it_has_and_on_which_nodes() -> None:
     fails(exercise, oracle, star, "measured  36 bytes", "One message leaves a node.")
 
 
+@pytest.mark.slow
 def test_what_goes_wrong_between_ranks_is_told() -> None:
     exercise, oracle = all_reduce()
     deadlock = "def all_reduce(comm, x):\n    comm.recv(x, (comm.rank - 1) % 4)\n    return x"

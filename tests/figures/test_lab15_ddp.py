@@ -55,6 +55,7 @@ def test_normalization_error_shows_the_errors() -> None:
     assert figure.axes[0].lines[0].get_xydata().tolist() == [[2, 2e-7], [4, 1e-7]]
 
 
+@pytest.mark.slow
 def test_late_gradients_are_run_and_marked_by_whether_they_converge() -> None:
     """At 0.7 and 0.9 of the limit they do, at 1.1 and 1.4 they do not; with a limit twice as high none does."""
     left, right = figures.late_gradients(stale_sgd, largest_stable_lr).axes

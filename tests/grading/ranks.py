@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from grading.isolation import Tier
+from grading.isolation.plan import FULL
 from grading.isolation.probe import try_tier
 from grading.isolation.tiers import KERNEL, NONE, tier_named
 from grading.supervisor import Job, Sandbox, SubmissionResult, grade_job
@@ -14,9 +15,6 @@ from grading.worker.confine.plan import PLAIN, Limits
 from grading.worker.protocol.steps import RunCode, ServeExercise
 from tests.grading.fake_labs import registered, tree_with_fake_labs
 from tests.grading.shared_sandboxes import shared_sandbox
-
-PRELOAD = ("torch", "grading.worker.job", "torch._dynamo")
-"""As for every exercise that measures memory: what a meter loads is there before."""
 
 
 @contextmanager
@@ -26,9 +24,9 @@ def ranks_server(tier: Tier | None = None, limits: Limits = PLAIN) -> Iterator[S
     tier = tier or tier_named(os.environ.get("LABS_ISOLATION", best.name))
     with registered("96"), registered("98"):
         if limits == PLAIN:
-            yield shared_sandbox(tier, PRELOAD)
+            yield shared_sandbox(tier)
         else:
-            with Sandbox(tier, tree_with_fake_labs(), preload=PRELOAD, limits=limits) as server:
+            with Sandbox(tier, tree_with_fake_labs(), preload=FULL, limits=limits) as server:
                 yield server
 
 

@@ -28,6 +28,7 @@ SPARED = {
     "main(['doctor'])": (*COMPUTES, *SERVES, "nbgrader", "nbformat", "jsonschema"),
 }
 """By what a process does, the modules that it must not have loaded at the end."""
+QUICKEST = "main(['--help'])"
 LOADED = """
 import sys
 from grading.__main__ import main
@@ -45,7 +46,9 @@ def run(program: str) -> str:
     return done.stdout.splitlines()[-1]
 
 
-@pytest.mark.parametrize("does", SPARED)
+@pytest.mark.parametrize(
+    "does", [pytest.param(does, marks=() if does == QUICKEST else pytest.mark.slow) for does in SPARED]
+)
 def test_a_command_does_not_import_what_it_does_not_use(does: str) -> None:
     loaded = run(LOADED.format(does=does)).split()
     assert loaded[0] == "LOADED"

@@ -263,7 +263,14 @@ def test_a_table_of_pytorch_s_own_that_grows_meanwhile_is_no_answer_s() -> None:
     assert min(saved_and_peak_bytes(lambda: dict.fromkeys(range(10_000)))) > 256 * KIB, "the same of the answer's own"
 
 
-@pytest.mark.parametrize("text", ["np.zeros(2**17)", "np.zeros(2**16).tolist()", "dict.fromkeys(range(100_000))"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "np.zeros(2**17)",
+        pytest.param("np.zeros(2**16).tolist()", marks=pytest.mark.slow),
+        pytest.param("dict.fromkeys(range(100_000))", marks=pytest.mark.slow),
+    ],
+)
 def test_what_is_large_counts_also_in_lines_of_pytorch_s(text: str) -> None:
     """An answer could have it made there: arrays count in full, and objects but for half a MiB."""
     assert min(saved_and_peak_bytes(lambda: in_a_line_of_pytorchs(text))) > 768 * KIB
