@@ -46,10 +46,8 @@ class Operations(Meter):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         packet, kwargs = func._overloadpacket, kwargs or {}
         count_flops = _flop_formulas().get(packet)
-        if count_flops is None and torch.is_inference_mode_enabled():
-            # There, composite operators arrive whole, with the products hidden inside of them.
-            with self:
-                result = func.decompose(*args, **kwargs)
+        if count_flops is None:
+            result = self.decomposed(func, args, kwargs)
             if result is not NotImplemented:
                 return result
         result = func(*args, **kwargs)

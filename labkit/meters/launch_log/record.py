@@ -102,12 +102,9 @@ class _Writes(Meter):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if torch.is_inference_mode_enabled():
-            # There, composite operators arrive whole.
-            with self:
-                result = func.decompose(*args, **kwargs)
-            if result is not NotImplemented:
-                return result
+        result = self.decomposed(func, args, kwargs)
+        if result is not NotImplemented:
+            return result
         result = func(*args, **kwargs)
         # What the log itself looks at is nothing that another meter shall see.
         with _disable_current_modes():

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable
 
 import torch
 from torch._C._dynamo.eval_frame import set_eval_frame
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from labkit.meters.dispatch import Meter
 from labkit.meters.memory.storages import strided_parts, tensors_in
@@ -86,15 +85,9 @@ class LiveStorages(Meter):
         if any(hasattr(kind, "__tensor_flatten__") for kind in types):
             # A wrapper runs its own program on what it holds: that is what is followed.
             return NotImplemented
-        if torch.is_inference_mode_enabled():
-            # There, composite operators arrive whole, with their temporaries hidden inside of them.
-            TorchDispatchMode.__enter__(self)  # not ours, whose exit ends the count
-            try:
-                result = func.decompose(*args, **(kwargs or {}))
-            finally:
-                TorchDispatchMode.__exit__(self, None, None, None)
-            if result is not NotImplemented:
-                return result
+        result = self.decomposed(func, args, kwargs or {})
+        if result is not NotImplemented:
+            return result
         self.before(func)
         # torch.tensor(...) fills a tensor unseen and hands it to lift_fresh, which makes it known: it is not given.
         used = [] if func is torch.ops.aten.lift_fresh.default else tensors_in(args, [])

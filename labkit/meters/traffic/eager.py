@@ -51,12 +51,9 @@ class EagerTraffic(Meter):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if torch.is_inference_mode_enabled():
-            # There, composite operators arrive whole.
-            with self:
-                result = func.decompose(*args, **kwargs)
-            if result is not NotImplemented:
-                return result
+        result = self.decomposed(func, args, kwargs)
+        if result is not NotImplemented:
+            return result
         result = func(*args, **kwargs)
         name = func._overloadpacket.__name__
         if name not in ALLOCATES:
