@@ -18,11 +18,7 @@ from labkit.spec import GiB
 GB = 10**9
 OLDEST_PYTHON = (3, 11)
 UNTESTED_PYTHON = (3, 14)
-COMPILER_FIX = {
-    "Linux": "sudo apt install g++ (Debian, Ubuntu); sudo dnf install gcc-c++ (Fedora)",
-    "Darwin": "xcode-select --install",
-    "Windows": "winget install Microsoft.VisualStudio.2022.BuildTools",
-}
+COMPILER_FIX = "sudo apt install g++ (Debian, Ubuntu); sudo dnf install gcc-c++ (Fedora)"
 
 
 def python() -> EnvFinding:
@@ -133,10 +129,13 @@ def folder() -> EnvFinding:
 
 
 def compiler() -> EnvFinding:
-    """A C++ compiler by one of its usual names; it is not started."""
+    """A C++ compiler by one of its usual names; it is not started. Without a GPU nothing does."""
     path = next((path for name in ("c++", "g++", "clang++", "cl") if (path := shutil.which(name))), None)
+    if path is None and platform.system() == "Linux" and shutil.which("nvidia-smi"):
+        value = "none; Triton needs one to start kernels on the GPU (labs 12 and 13)"
+        return EnvFinding("C++ compiler", "note", value, COMPILER_FIX)
     if path is None:
-        return EnvFinding("C++ compiler", "note", "none; a later lab needs one", COMPILER_FIX.get(platform.system()))
+        return EnvFinding("C++ compiler", "ok", "none, and no lab needs one on this machine")
     return EnvFinding("C++ compiler", "ok", path)
 
 
