@@ -18,7 +18,8 @@ ENV PATH=/home/course/labs/.venv/bin:$PATH
 
 # What the students' archive holds, and nothing else: no solutions, no hidden cases, no grader.
 FROM base AS student
-COPY --chown=course:course README.md LICENSE Makefile pyproject.toml environment.yml AGENTS.md ./
+COPY --chown=course:course docs/students.md README.md
+COPY --chown=course:course LICENSE Makefile pyproject.toml environment.yml AGENTS.md ./
 COPY --chown=course:course .make .make
 COPY --chown=course:course labkit labkit
 COPY --chown=course:course notebooks notebooks

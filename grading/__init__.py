@@ -8,23 +8,25 @@ and no others (tests/test_architecture.py reads this drawing).
     terminal        the way to a terminal: lines, tables, what a student wrote made harmless
     files           read a file that a student laid out, safely; write one whole or not at all
                     < errors
+    own_labs        labs of folders outside this repository, found beside its own
+                    < errors
     aside           work on a student's file in a child process with limits
                     < files
     remains         temporary folders that are removed when the program has ended, however it ends
                     < errors
     worker          the untrusted side: runs the student's code in a box, and returns plain trees
     build           the course's sources -> the notebooks, solved and released
-                    < errors
+                    < errors own_labs
     scaffold        the files of a lab or an exercise that is being begun
                     < errors
     site            the sources, a solved run and the docs -> the course's pages as static HTML
-                    < build errors files
+                    < build errors files own_labs
     rebuild         the text of a submitted notebook -> the course's own notebook with the answers in it
                     < build files worker
     course_file     what a course changes of the labs: its `course.toml`
                     < build errors
     course          a course's folder: where everything lies, the secret key, the lock
-                    < errors rebuild
+                    < course_file errors own_labs rebuild
     pseudonym       what a student is called on pages that all students read
                     < course
     log             the hash-chained log: what was received, who was graded with what, when and why
@@ -35,9 +37,9 @@ and no others (tests/test_architecture.py reads this drawing).
                     < aside course errors files log nbgrader_api rebuild
     hidden          hidden cases, drawn from the course's secret
     isolation       tiers of isolation, which of them works on this machine, a sandbox opened in one
-                    < errors remains worker
+                    < errors own_labs remains worker
     supervisor      the trusted side: runs a job in a sandbox, judges what comes back -> a result
-                    < errors hidden isolation rebuild worker
+                    < errors hidden isolation own_labs rebuild worker
     submissions     a file under submitted/ -> a prepared submission, with its job
                     < aside course files intake rebuild supervisor worker
     results         stored results, and who got no grade
@@ -49,8 +51,8 @@ and no others (tests/test_architecture.py reads this drawing).
     executors       where jobs run: processes of this machine, or a cluster
                     < errors isolation remains supervisor worker
     gradebook       results -> nbgrader's gradebook, graded notebooks, feedback; the basis of each grade
-                    < build course course_file errors feedback files intake isolation nbgrader_api rebuild results
-                    < submissions supervisor terminal
+                    < build course course_file errors feedback files intake isolation nbgrader_api own_labs rebuild
+                    < results submissions supervisor terminal
     pipeline        a class's submissions -> grades: prepare, run, store and write, with little in flight
                     < course errors executors files gradebook intake isolation log results submissions supervisor
                     < terminal
@@ -65,7 +67,7 @@ and no others (tests/test_architecture.py reads this drawing).
     explain         a second look at one student's work, case by case
                     < course errors files hidden intake isolation log submissions supervisor terminal worker
     demo            a sample class that checks its own grades
-                    < course errors intake nbgrader_api report terminal
+                    < course errors intake nbgrader_api own_labs report terminal
     similar         answers that are alike, for a person to look at, or laid out for a detector of others
                     < course demo errors files rebuild submissions terminal
     verify          the attack matrix
@@ -76,6 +78,12 @@ and no others (tests/test_architecture.py reads this drawing).
                     < errors terminal
 """
 
+import os
+
 from grading.deferred import defer
 
 defer()
+if os.environ.get("LABS_OWN"):
+    from grading.own_labs import use_those_of_the_environment
+
+    use_those_of_the_environment()

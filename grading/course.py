@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from grading import own_labs
+from grading.course_file import NAME, read_course_file
 from grading.errors import UserError
 from grading.rebuild import Template, read_template
 
@@ -30,10 +32,11 @@ class Course:
 
     @classmethod
     def at(cls, folder: Path | str) -> Course:
-        """The course in `folder`. Raises UserError where none was set up."""
+        """The course in `folder`; its own labs are in use from here on. Raises UserError where none was set up."""
         root = Path(folder).resolve()
         if not (root / CONFIG).is_file():
             raise UserError(f"{root} is not a course folder", f"set one up: python -m grading course {folder}")
+        own_labs.use(read_course_file(root / NAME).own_labs)
         return cls(root)
 
     @property

@@ -6,7 +6,8 @@
     [points]
     "02-decode" = 5
 
-Only its form is looked at here. Whether the names are those of a lab is found out when that lab is built.
+Above the table may stand `own_labs = ["/home/me/my-labs"]`: folders with labs that are not in this repository. Only the
+file's form is looked at here. Whether the names are those of a lab is found out when that lab is built.
 """
 
 from __future__ import annotations
@@ -21,20 +22,23 @@ from grading.build.adapt import Adaptation
 from grading.errors import UserError
 
 NAME = "course.toml"
-KEYS = ("labs", "leave_out", "points")
+KEYS = ("labs", "leave_out", "own_labs", "points")
 LAB = re.compile(r"\d\d")
 ITEM = re.compile(r"\d\d-.+")
+WHOLE_PATH = re.compile(r"[/~].*")
+"""The file is copied into the course's folder: from there another path would lead elsewhere."""
 
 
 @dataclass(frozen=True)
 class CourseFile:
-    """labs: their numbers, or None for all.
+    """labs: their numbers, or None for all. own_labs: folders with further ones.
 
     CourseFile(labs=("00", "02"), wanted=Adaptation(frozenset({"02-encode"}), {"02-decode": 5.0}))
     """
 
     labs: tuple[str, ...] | None = None
     wanted: Adaptation = field(default_factory=Adaptation)
+    own_labs: tuple[Path, ...] = ()
 
 
 def read_course_file(path: Path) -> CourseFile:
@@ -53,6 +57,7 @@ def read_course_file(path: Path) -> CourseFile:
         raise UserError(f'{path} has "{unknown[0]}", which means nothing here', f"it may have {', '.join(KEYS)}")
     labs = _texts(path, found, "labs", LAB, 'numbers of labs in quotes, as in ["00", "02"]')
     leave_out = _texts(path, found, "leave_out", ITEM, 'ids of exercises or questions, as in ["02-encode"]') or ()
+    own_labs = _texts(path, found, "own_labs", WHOLE_PATH, 'whole paths of folders, as in ["/home/me/my-labs"]') or ()
     points = found.get("points", {})
     if not isinstance(points, dict):
         raise UserError(f"{path}: points is no table", 'write [points], and below it lines as "02-decode" = 5')
@@ -62,7 +67,7 @@ def read_course_file(path: Path) -> CourseFile:
     asked = {name: float(value) for name, value in points.items()}
     if labs is not None and (astray := sorted(name for name in {*leave_out, *asked} if name[:2] not in labs)):
         raise UserError(f'{path} says something of "{astray[0]}"', f"its labs are {', '.join(labs)} alone")
-    return CourseFile(labs, Adaptation(frozenset(leave_out), asked))
+    return CourseFile(labs, Adaptation(frozenset(leave_out), asked), tuple(map(Path, own_labs)))
 
 
 def _texts(path: Path, found: dict[str, Any], key: str, form: re.Pattern[str], wanted: str) -> tuple[str, ...] | None:

@@ -15,7 +15,7 @@ from html import escape
 from pathlib import Path
 
 from labkit.blanks import blank_met_by
-from labkit.labs import LABS
+from labkit.labs import every_lab
 from labkit.shell import show
 
 FILE = "feature_table.json"
@@ -47,7 +47,7 @@ class FeatureTable:
 
     def missing(self) -> str:
         """Which labs have no row, as a sentence; empty where all have one."""
-        labs = [lab.id for lab in LABS if lab.stands and lab.id not in self.rows]
+        labs = [lab.id for lab in every_lab() if lab.stands and lab.id not in self.rows]
         return f"No row yet from lab {', '.join(labs)}: the last cell of each lab adds it." if labs else ""
 
     def __repr__(self) -> str:
@@ -100,7 +100,7 @@ def read_rows(path: Path) -> dict[str, Feature]:
     """The rows that the file holds: none where it is missing or damaged, and only those that are whole."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        known = {lab: found[lab] for lab in (one.id for one in LABS) if lab in found}
+        known = {lab: found[lab] for lab in (one.id for one in every_lab()) if lab in found}
     except (OSError, ValueError, TypeError, RecursionError):
         return {}
     names = ("technique", "speed", "memory")

@@ -1,18 +1,22 @@
 """The labs of the course: what each is called, which track it is on, which labs it needs, how long it takes.
 
-One place for all of it; openings of notebooks, the README's table and the map are made from it. What an exercise asks
-stands in `labkit.exercises`.
+One place for all of it; openings of notebooks, the README's table and the map are made from it. A lab that is not part
+of this course says it in a file of its own (`lab.toml`). What an exercise asks stands in `labkit.exercises`.
 """
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 Track = Literal["start", "memory", "kernels", "scale", "bridge", "end"]
 
 STEP_MINUTES = 5
 """What minutes are rounded to: nobody's pace is known better."""
+FOLDERS = [Path(__file__).parent / "exercises"]
+"""Where labs that LABS does not list are looked for: each says what it is in `lab21/lab.toml`."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +162,27 @@ LABS = (
 
 def find_lab(lab: str) -> Lab:
     """The lab with this number, "05". Raises KeyError."""
-    return {one.id: one for one in LABS}[lab]
+    return {one.id: one for one in every_lab()}[lab]
+
+
+def every_lab() -> tuple[Lab, ...]:
+    """The course's labs, then those that say themselves what they are. Raises ValueError, which names the file."""
+    known = {one.id for one in LABS}
+    files = [path for folder in FOLDERS for path in sorted(folder.glob("lab[0-9][0-9]/lab.toml"))]
+    return (*LABS, *(read_lab(path) for path in files if path.parent.name.removeprefix("lab") not in known))
+
+
+def read_lab(path: Path) -> Lab:
+    """What `lab21/lab.toml` says of lab 21: title and minutes, and what else a `Lab` may have. Raises ValueError."""
+    try:
+        said = tomllib.loads(path.read_text(encoding="utf-8"))
+        needs, instead = tuple(said.pop("needs", ())), tuple(said.pop("instead", {}).items())
+        lab = Lab(path.parent.name.removeprefix("lab"), track="end", needs=needs, instead=instead, **said)
+        if not (isinstance(lab.title, str) and isinstance(lab.minutes, int) and lab.stands):
+            raise ValueError("it needs a title, and minutes of more than 0")
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} does not say what the lab is: {error}") from error
+    return lab
 
 
 def rounded(minutes: float) -> int:

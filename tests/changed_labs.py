@@ -9,6 +9,7 @@ Nothing is decided from what the files say.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import zlib
@@ -16,7 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[1]
-LABS = tuple(sorted(path.name[:2] for path in (REPO / "solutions").glob("[0-9][0-9]_*.py")))
+OWN = [Path(folder) for folder in os.environ.get("LABS_OWN", "").split(os.pathsep) if folder]
+LABS = tuple(sorted(path.name[:2] for root in (REPO, *OWN) for path in (root / "solutions").glob("[0-9][0-9]_*.py")))
+"""Those of this repository, and of folders that are in use beside it (`grading.own_labs`)."""
 MOST_IN_FULL = 2
 """More labs than this would take `make test` beyond its ten minutes; what is left out is said."""
 

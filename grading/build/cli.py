@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from grading import own_labs
 from grading.build.compile import Built, build_all, student_files
 from grading.build.course_map import PAGE, with_map
 from grading.build.files import Difference, differences, extras, write
@@ -54,6 +55,8 @@ def add_root(parser: argparse.ArgumentParser) -> None:
 def run_build(args: argparse.Namespace, exercises: Mapping[str, Exercise] | None = None) -> int:
     """The command `build`; `exercises` are the course's own unless given."""
     try:
+        if exercises is None and args.root != ROOT and not (args.root / "labkit" / "labs.py").is_file():
+            own_labs.use([args.root])
         paths = args.paths or sorted((args.root / "solutions").glob("*.py"))
         built = build_all(paths, exercises)
         student = student_files(args.root, built) | ({} if args.paths else map_page(args.root))
@@ -143,6 +146,8 @@ def check_table(root: Path, exercises: Mapping[str, Exercise] | None) -> int:
     """Whether README.md has the table that the declarations make."""
     path = root / "README.md"
     wanted = readme(root, exercises)
+    if not path.is_file() and root != ROOT:
+        return FINE
     if not wanted:
         print(f"{shown(path)}: no place for the exercise table: {NoPlaceForTable(PLACE)}", file=sys.stderr)
         return STALE

@@ -18,7 +18,10 @@ def pace_problems(source: Source, exercises: Mapping[str, Exercise]) -> Iterator
     try:
         lab = find_lab(source.lab)
     except KeyError:
-        yield Problem(source.file, 1, f"lab {source.lab} is not declared in labkit/labs.py")
+        yield Problem(source.file, 1, f"lab {source.lab} is not declared, in labkit/labs.py or by a lab.toml")
+        return
+    except ValueError as error:
+        yield Problem(source.file, 1, str(error))
         return
     if not lab.stands:
         return

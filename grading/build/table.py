@@ -1,4 +1,4 @@
-"""The table of all exercises that README.md shows, generated from the declarations.
+"""The tables of labs and exercises that README.md shows, generated from the declarations.
 
 Only what stands between the two marker lines is replaced; the rest of the file is its author's.
 """
@@ -13,6 +13,8 @@ from labkit.labs import find_lab, in_hours
 from labkit.spec import Exercise
 
 PLACE = "exercises"
+LABS_HEAD = "| lab | exercises | points | core | optional | needs |\n|---|---:|---:|---|---|---|"
+SUMMARY = "Every exercise, with points, difficulty and minutes"
 HEAD = "| exercise | what | points | difficulty | minutes without reading |\n|---|---|---:|---:|---:|"
 
 
@@ -30,9 +32,23 @@ def markers(name: str) -> tuple[str, str]:
 
 
 def table(exercises: Sequence[Exercise], notebooks: Mapping[str, str]) -> str:
-    """Markdown, one table a lab; `notebooks` has the name of each lab's notebook ("02": "02_float_formats")."""
-    labs = groupby(exercises, key=lambda exercise: exercise.id[:2])
-    return "\n\n".join(lab_table(lab, list(of_lab), notebooks.get(lab)) for lab, of_lab in labs)
+    """Markdown, a row for each lab, then folded away a table for each; `notebooks` has the names of their notebooks by
+    lab ("02": "02_float_formats")."""
+    labs = {lab: list(of_lab) for lab, of_lab in groupby(exercises, key=lambda exercise: exercise.id[:2])}
+    rows = [lab_row(lab, of_lab, notebooks.get(lab)) for lab, of_lab in labs.items()]
+    tables = [lab_table(lab, of_lab, notebooks.get(lab)) for lab, of_lab in labs.items()]
+    folded = ["<details>", f"<summary>{SUMMARY}</summary>", "", "\n\n".join(tables), "", "</details>"]
+    return "\n".join([LABS_HEAD, *rows, "", *folded])
+
+
+def lab_row(lab: str, exercises: list[Exercise], notebook: str | None) -> str:
+    """One lab: its name, how much it asks, how long its core and what is optional take with reading, what it needs."""
+    declared = find_lab(lab)
+    name = f"[{lab}](notebooks/{notebook}.ipynb) {declared.title}" if notebook else f"{lab} {declared.title}"
+    points = sum(exercise.points for exercise in exercises if not exercise.optional)
+    times = [in_hours(minutes) if minutes else "–" for minutes in (declared.minutes, declared.optional_minutes)]
+    cells = [name, str(len(exercises)), f"{points:g}", *times, ", ".join(declared.needs) or "–"]
+    return f"| {' | '.join(cells)} |"
 
 
 def lab_table(lab: str, exercises: list[Exercise], notebook: str | None) -> str:

@@ -6,6 +6,7 @@ import argparse
 import importlib.util
 from pathlib import Path
 
+from grading import own_labs
 from grading.errors import UserError
 from grading.site.make import OUT, Wish, make_site
 from grading.terminal import say
@@ -21,6 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="run no notebook: show what it gave last, or nothing where it has never run",
     )
+    parser.add_argument(
+        "--own", type=Path, action="append", default=[], metavar="FOLDER", help="also with the labs of this folder"
+    )
     parser.set_defaults(run=run)
 
 
@@ -28,6 +32,7 @@ def run(args: argparse.Namespace) -> int:
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise UserError(f"{', '.join(missing)} is missing", "make site installs it")
+    own_labs.use(args.own)
     n_pages = make_site(Wish(args.out.resolve(), args.quick, args.workers), say)
     say(f"{args.out}: {n_pages} pages; open {args.out / 'index.html'}")
     return 0

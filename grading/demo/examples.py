@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from grading import own_labs
 from grading.demo.patches import PatchError, hunks_of, patched
 
 TESTS = Path(__file__).resolve().parents[2] / "tests"
@@ -31,22 +32,28 @@ class Example:
     hint: str = ""
 
 
+def tests_of(exercise: str) -> Path:
+    """The folder `tests` that has the answers to this exercise: the repository's, or that of a lab of one's own."""
+    root = own_labs.root_of(exercise[:2])
+    return TESTS if root == own_labs.REPOSITORY else root / "tests"
+
+
 def examples(folder: str, exercise: str) -> tuple[Example, ...]:
     """Those of one exercise in "wrong" or "right", by name."""
-    paths = sorted((TESTS / folder / exercise).glob("*.p*"), key=lambda path: path.stem)
+    paths = sorted((tests_of(exercise) / folder / exercise).glob("*.p*"), key=lambda path: path.stem)
     return tuple(_read(path) for path in paths if path.suffix in (".py", ".patch"))
 
 
 def example(folder: str, path: str) -> Example:
     """One of them: example("wrong", "02-sums/sorted_by_value"). Raises FileNotFoundError where there is none."""
-    whole = TESTS / folder / f"{path}.py"
+    whole = tests_of(path) / folder / f"{path}.py"
     patch = whole.with_suffix(".patch")
     return _read(patch if patch.exists() else whole)
 
 
 def cell_of(lab: str, grade_id: str) -> str:
     """A cell of the course source by its id, `cell_of("02", "02-sums")`: the only place where a solution stands."""
-    (source,) = SOLUTIONS.glob(f"{lab}_*.py")
+    (source,) = (own_labs.root_of(lab) / SOLUTIONS.name).glob(f"{lab}_*.py")
     pattern = rf'# %%[^\n]*"grade_id": "{grade_id}"[^\n]*\n(.*?)(?=\n# %%|\Z)'
     return re.search(pattern, source.read_text(encoding="utf-8"), re.DOTALL)[1]
 
@@ -88,7 +95,7 @@ def _patched(path: Path, rest: str) -> str:
 def _whole(path: Path, base: str) -> str:
     """The answer "right/name" or "wrong/name" of the same exercise, which is no patch itself."""
     folder, _, name = base.partition("/")
-    found = TESTS / folder / path.parent.name / f"{name}.py"
+    found = path.parents[2] / folder / path.parent.name / f"{name}.py"
     if not found.is_file():
         raise PatchError(f"{BASE_WANTED}; there is no {base}.py")
     return _read(found).source

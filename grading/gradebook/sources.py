@@ -11,6 +11,7 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
+from grading import own_labs
 from grading.build import BadSource, build
 from grading.build.adapt import BadAdaptation
 from grading.build.notebook import to_json
@@ -28,7 +29,8 @@ def build_sources(file: CourseFile, labs: Collection[str] | None = None) -> dict
     Raises UserError for a lab that there is not, for what a lab does not have, and where no lab would be left.
     """
     wanted = file.labs if labs is None else labs
-    sources = {path.stem[:2]: path for path in sorted(SOLUTIONS.glob("[0-9][0-9]_*.py"))}
+    own_labs.use(file.own_labs)
+    sources = {path.stem[:2]: path for path in own_labs.sources()}
     if not sources:
         raise UserError(f"{SOLUTIONS} has no labs", "run this from a full checkout, not from a student bundle")
     if wanted is not None and not wanted:

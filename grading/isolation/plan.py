@@ -11,6 +11,7 @@ import sysconfig
 from importlib.util import find_spec
 from pathlib import Path
 
+from grading import own_labs
 from grading.worker.confine.plan import PLAIN, Limits, Place, Plan
 from grading.worker.confine.tier import Tier
 
@@ -87,6 +88,7 @@ def _secret_places() -> list[str]:
     packages = [Path(find_spec(name).origin).resolve().parent for name in ("labkit", "grading")]
     installed = [Path(path) / package.name for path in library_paths() for package in packages]
     beside = [packages[1].parent / name for name in ("solutions", "tests", ".git")]
+    beside += own_labs.folders()
     return [str(path) for path in (*packages, *installed, *beside) if path.is_dir()]
 
 

@@ -14,11 +14,14 @@ from pathlib import Path
 
 import grading.worker
 import labkit
+from grading import own_labs
 from grading.isolation.plan import interpreter, library_paths
 from grading.remains import remove_at_the_end
 from grading.worker.confine.plan import Plan
 
 ABSENT = ("oracles",)
+OF_A_LAB = ("exercises", "material")
+"""What of a lab that is not in this repository a worker imports."""
 FONTS = "fonts"
 """Where in the tree matplotlib's list of the machine's fonts lies, which takes it a second to make."""
 
@@ -36,6 +39,10 @@ def make_worker_tree(folder: Path) -> Path:
     """Copy what a worker needs into `folder`, which must not exist, and return it. Any user may read it."""
     for package, inside in ((labkit, "labkit"), (grading.worker, "grading/worker")):
         _copy_package(Path(package.__file__).parent, folder / inside)
+    for own in own_labs.folders():
+        for path in (path for room in OF_A_LAB for path in (own / "labkit" / room).glob("lab[0-9][0-9]*")):
+            copied = folder / path.relative_to(own)
+            _copy_package(path, copied) if path.is_dir() else shutil.copyfile(path, copied)
     (folder / "grading" / "__init__.py").write_text('"""The worker\'s side alone."""\n')
     # What Python has compiled already is not compiled again, which takes a second.
     compileall.compile_dir(folder, quiet=2)

@@ -1,5 +1,7 @@
 """Writes the files of a new lab or exercise, and the two lines by which the course knows of them.
 
+In a folder that is no checkout of the course, a new lab has a `lab.toml` in place of a line in `labkit/labs.py`.
+
 All texts are made before the first is written; where a file is in the way, or a list is not as expected, none is.
 """
 
@@ -22,7 +24,8 @@ MINUTES = 30
 
 
 def new_lab(root: Path, lab: LabNames, first: ExerciseNames) -> list[Path]:
-    """Write lab `lab` with its first exercise below `root`, the repository; returns what was written or changed.
+    """Write lab `lab` with its first exercise below `root`, the repository or a folder of labs of one's own; returns
+    what was written or changed.
 
     Raises UserError where the number is taken or a file is in the way.
     """
@@ -30,16 +33,19 @@ def new_lab(root: Path, lab: LabNames, first: ExerciseNames) -> list[Path]:
         raise UserError(f"{first.id} is no exercise of lab {lab.number}", f"name it {lab.number}-{first.slug}")
     fields = lab.fields()
     taken = sorted((root / "solutions").glob(f"{lab.number}_*.py"))
-    declared = _read(root / LABS)
+    is_own = not (root / LABS).is_file()
+    declared = "" if is_own else _read(root / LABS)
     if taken or f'Lab("{lab.number}"' in declared or f'        "{lab.number}",\n' in declared:
         name = taken[0].stem if taken else f"lab {lab.number} of {LABS}"
         raise UserError(f"{name} has this number already", "choose one that is free")
-    row = f'    Lab("{lab.number}", "{lab.title}", "end", {MINUTES}),'
     source = _rendered("lab/solution", fields)
-    texts = {
-        root / LABS: _with(declared, LABS_END, f"\n{row}", LABS),
-        root / "solutions" / f"{lab.stem}.py": _with(source, ANNOUNCES, _section(first), Path(lab.stem)),
-    }
+    texts = {root / "solutions" / f"{lab.stem}.py": _with(source, ANNOUNCES, _section(first), Path(lab.stem))}
+    if is_own:
+        said = root / "labkit" / "exercises" / f"lab{lab.number}" / "lab.toml"
+        texts[said] = _rendered("lab/lab", fields | {"minutes": str(MINUTES)})
+    else:
+        row = f'    Lab("{lab.number}", "{lab.title}", "end", {MINUTES}),'
+        texts[root / LABS] = _with(declared, LABS_END, f"\n{row}", LABS)
     for room, half in HALVES.items():
         text = _rendered("lab/half", fields | {"half": half})
         order = f'\nORDER = ("{first.slug}",)\n' if room == "labkit/exercises" else ""

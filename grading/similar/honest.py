@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
-from grading.demo.examples import TESTS, examples, solution_of
+from grading.demo.examples import examples, solution_of, tests_of
 from grading.similar.detector import LEAST_COVERED, compare, fingerprint, given_in
 from grading.similar.programs import Program, program_of
 
@@ -61,5 +61,6 @@ def honest_programs(exercise: str) -> list[Program]:
         solution = solution_of(exercise)
     except (TypeError, ValueError, OSError):
         return []
-    own = [item for item in examples("right", exercise) if (TESTS / "right" / exercise / f"{item.name}.py").is_file()]
+    folder = tests_of(exercise) / "right" / exercise
+    own = [item for item in examples("right", exercise) if (folder / f"{item.name}.py").is_file()]
     return [program_of(source) for source in (solution, *(item.source for item in own))]

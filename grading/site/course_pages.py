@@ -1,4 +1,4 @@
-"""The pages that are no labs: the front page, the table of exercises, what instructors read.
+"""The pages that are no labs: the front page, the table of exercises, what students and instructors read.
 
 Texts come from the course's own README, docs and declarations, with links to other files of this project turned into
 links between pages, or into plain words where the file has no page.
@@ -14,7 +14,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from grading.build.compile import Built
-from grading.build.course_map import TRACKS
+from grading.build.course_map import PLANS, TRACKS
 from grading.build.directives import counted
 from grading.build.table import HEAD, row, time_in_words
 from grading.site.prerequisites import drawing
@@ -26,6 +26,7 @@ LINK = re.compile(r"(?<!!)\[(?P<text>[^\[\]]*)\]\((?P<to>[^()\s]+)\)")
 FENCED = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 MERMAID = re.compile(r"^```mermaid$.*?^```$", re.DOTALL | re.MULTILINE)
 QUESTION = re.compile(r"\*\*([^*]*\?)\*\*|([A-Z][^.?!*]*\?)")
+FOR_STUDENTS = "students.md"
 README_SECTION = r"^## {title}$(?P<text>.*?)(?=^## )"
 
 
@@ -36,7 +37,10 @@ def front_page(labs: Sequence[Built]) -> str:
     )
     rows = [_lab_facts(lab) for lab in labs]
     hours = sum(find_lab(lab.name[:2]).minutes for lab in labs)
-    return environment.get_template("front.md.j2").render(labs=rows, hours=in_hours(hours), n_labs=len(labs))
+    weeks = [name.partition(" ")[0] for name in PLANS]
+    plans = f"{', '.join(weeks[:-1])} and {weeks[-1]} weeks"
+    template = environment.get_template("front.md.j2")
+    return template.render(labs=rows, hours=in_hours(hours), n_labs=len(labs), plans=plans)
 
 
 def _lab_facts(built: Built) -> dict[str, object]:
@@ -89,15 +93,16 @@ def exercises_page(labs: Sequence[Built]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def instructor_pages() -> dict[Path, str]:
-    """The page of each file that instructors read, by its place among the pages."""
+def pages_of_docs() -> dict[Path, str]:
+    """The page of each file that students or instructors read, by its place among the pages."""
     sources = {ROOT / "grading" / "README.md": Path("instructors", "grading.md")}
     sources |= {path: Path("instructors", path.name) for path in sorted((ROOT / "docs").glob("*.md"))}
+    sources[ROOT / "docs" / FOR_STUDENTS] = Path(FOR_STUDENTS)
     readme = ROOT / "README.md"
     pages = {page: relinked(text(path), path, page, sources) for path, page in sources.items()}
     start = Path("instructors", "index.md")
     body = relinked(section(text(readme), "For instructors"), readme, start, sources)
-    listed = "\n".join(page.stem for page in sorted(pages))
+    listed = "\n".join(page.stem for page in sorted(pages) if page.parent == start.parent)
     pages[start] = f"# For instructors\n\n{body}\n\n```{{toctree}}\n:hidden:\n\n{listed}\n```\n"
     return pages
 

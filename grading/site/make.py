@@ -17,11 +17,12 @@ from pathlib import Path
 
 import nbformat
 
+from grading import own_labs
 from grading.build.compile import Built, build_all
 from grading.errors import UserError
 from grading.files import write_whole
 from grading.site.api_page import api_page
-from grading.site.course_pages import exercises_page, front_page, instructor_pages, labs_page
+from grading.site.course_pages import exercises_page, front_page, labs_page, pages_of_docs
 from grading.site.executed import FOLDER as EXECUTED
 from grading.site.executed import execute_missing, kept
 from grading.site.lab_page import lab_page
@@ -51,7 +52,7 @@ def make_site(wish: Wish, say: Callable[[str], None], executed: Path = EXECUTED)
     mark = wish.out / DIGEST
     if not mark.is_file() and wish.out.exists() and (not wish.out.is_dir() or any(wish.out.iterdir())):
         raise UserError(f"{wish.out} holds something else", "name a folder that is empty or does not exist")
-    labs = build_all(sorted((ROOT / "solutions").glob("[0-9][0-9]_*.py")))
+    labs = build_all(own_labs.sources())
     if not wish.quick:
         execute_missing(labs, wish.workers, say, executed)
     source = wish.out.with_name(f"{wish.out.name}-source")
@@ -72,7 +73,7 @@ def lay_out(labs: list[Built], source: Path, executed: Path, *, also_older: bool
     shutil.copy(HERE / "conf.py", source)
     pages = {Path("index.md"): front_page(labs), Path("exercises.md"): exercises_page(labs), Path("api.md"): api_page()}
     pages[Path("labs", "index.md")] = labs_page(labs)
-    for page, text in {**pages, **instructor_pages()}.items():
+    for page, text in {**pages, **pages_of_docs()}.items():
         write_whole(source / page, text.encode(), mode=0o644)
     for lab in labs:
         notebook = lab_page(lab, kept(lab, executed, also_older=also_older), static / "figures")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import grading
 import labkit
+from grading import own_labs
 from grading.supervisor.packages import versions
 from grading.worker.protocol.steps import Step, step_to_tree
 
@@ -50,7 +51,10 @@ def grader_digest() -> str:
     """A digest of the source and of the versions that could change a result."""
     digest = hashlib.sha256(json.dumps(versions()).encode())
     ours = Path(grading.__file__).parent
-    for root in (Path(labkit.__file__).parent, *(ours / name for name in RESULT_BEARING)):
+    roots = [Path(labkit.__file__).parent, *(ours / name for name in RESULT_BEARING)]
+    for own in own_labs.folders():
+        roots += [own / "labkit", own / "grading"]
+    for root in roots:
         for path in [root] if root.is_file() else sorted(root.rglob("*.py")):
             digest.update(str(path.relative_to(root.parent)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()

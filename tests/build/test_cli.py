@@ -99,7 +99,7 @@ def test_bad_source_writes_nothing_and_says_everything(course, command):
     code, lines = command("build")
     assert code == 2
     assert lines == [
-        "solutions/98_broken.py:1: lab 98 is not declared in labkit/labs.py",
+        "solutions/98_broken.py:1: lab 98 is not declared, in labkit/labs.py or by a lab.toml",
         "solutions/98_broken.py:2: does not parse: '(' was never closed",
         "solutions/9_name.py:1: the file must be called NN_slug.py, as in 02_float_formats.py",
         "refused: 3 problems; nothing was written",
@@ -123,7 +123,7 @@ def test_check_and_solutions_exclude_each_other(command):
 def test_table_prints_writes_and_checks(course, command):
     code, lines = command("table")
     assert code == 0
-    assert lines[0].startswith("**[20_small_lab](notebooks/20_small_lab.ipynb)** · 2 exercises")
+    assert lines[2].startswith("| [20](notebooks/20_small_lab.ipynb) ") and "| 2 | 3.5 |" in lines[2]
     assert command("table", "--check")[0] == 1
     assert command("table", "--write") == (0, ["wrote README.md"])
     assert command("table", "--write") == (0, ["nothing changed"])

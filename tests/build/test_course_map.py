@@ -26,6 +26,13 @@ def test_the_page_is_fresh() -> None:
     assert changed != text
 
 
+def test_the_readme_names_the_plans_and_counts_the_labs() -> None:
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    weeks = [name.partition(" ")[0] for name in PLANS]
+    assert f"plans for {', '.join(weeks[:-1])} and {weeks[-1]} weeks" in text
+    assert f"{sum(lab.stands for lab in LABS)} notebook labs" in text
+
+
 def test_without_its_place_it_is_refused() -> None:
     with pytest.raises(NoPlaceForTable, match="it needs the lines <!-- map:begin --> and <!-- map:end -->"):
         with_map("# Map")

@@ -76,7 +76,8 @@ def test_both_are_put_into_the_notebook(declared, tmp_path) -> None:
 
 def test_the_table_says_the_same(declared) -> None:
     text = table(list(EXERCISES.values()), {"20": "20_small_lab"})
-    assert text.splitlines()[0].endswith("· about 2 h 40 min with reading, 30 min more for what is optional")
+    assert "| 2 | 3.5 | 2 h 40 min | 30 min | – |\n" in text
+    assert "· about 2 h 40 min with reading, 30 min more for what is optional\n" in text
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,7 @@ def test_a_lab_without_them_is_refused(declared, tmp_path, changes, reason) -> N
 def test_a_lab_that_nobody_declared_is_refused(tmp_path) -> None:
     path = lesson.write(tmp_path, lesson.source().replace("20-", "77-"), "77_other.py")
     found = problems(path, {})
-    assert "lab 77 is not declared in labkit/labs.py" in [problem.reason for problem in found]
+    assert "lab 77 is not declared, in labkit/labs.py or by a lab.toml" in [problem.reason for problem in found]
 
 
 def test_labs_are_found_by_their_number() -> None:

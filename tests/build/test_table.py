@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from grading.build.table import PLACE, NoPlaceForTable, markers, table, with_table
+from grading.build.table import LABS_HEAD, PLACE, SUMMARY, NoPlaceForTable, markers, table, with_table
 from tests.build.lesson import EXERCISES
 
 BEGIN, END = markers(PLACE)
+ROW = "| [20](notebooks/20_small_lab.ipynb) All of it together | 2 | 3.5 | – | – | – |"
 TABLE = """\
 **[20_small_lab](notebooks/20_small_lab.ipynb)** · 2 exercises · 3.5 points · exercises about 16 min
 
@@ -17,14 +18,18 @@ TABLE = """\
 | 20-guess | The guess | 0.5 | 1 of 3 | 1 |"""
 
 
-def test_one_table_a_lab():
-    assert table(list(EXERCISES.values()), {"20": "20_small_lab"}) == TABLE
+def test_a_row_for_each_lab_then_folded_away_a_table_for_each():
+    text = table(list(EXERCISES.values()), {"20": "20_small_lab"})
+    rows, _, folded = text.partition("\n\n")
+    assert rows == f"{LABS_HEAD}\n{ROW}"
+    assert folded == f"<details>\n<summary>{SUMMARY}</summary>\n\n{TABLE}\n\n</details>"
     other = replace(EXERCISES["20-guess"], id="08-guess")
     text = table([*EXERCISES.values(), other], {"20": "20_small_lab"})
-    assert text.startswith(
-        TABLE
-        + "\n\n**08** · 1 exercise · 0.5 points · about 3 h 15 min with reading, 1 h 15 min more for what is optional\n"
-    )
+    assert f"{ROW}\n| 08 Parameter-efficient fine-tuning | 1 | 0.5 | 3 h 15 min | 1 h 15 min | – |\n\n<details>" in text
+    assert (
+        f"{TABLE}\n\n**08** · 1 exercise · 0.5 points · about 3 h 15 min with reading, 1 h 15 min more for what is "
+        "optional\n"
+    ) in text
 
 
 def test_what_is_optional_is_marked_and_added_up_apart():

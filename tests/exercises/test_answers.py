@@ -12,6 +12,7 @@ from random import Random
 
 import pytest
 
+from grading import own_labs
 from grading.demo.examples import Example, example, examples
 from grading.hidden import hidden_of
 from labkit import exercises
@@ -273,7 +274,7 @@ def _expect(
 
 def stub_of(exercise_id: str) -> str:
     """The answer's cell as students get it."""
-    (path,) = (TESTS.parent / "notebooks").glob(f"{exercise_id[:2]}_*.ipynb")
+    (path,) = (own_labs.root_of(exercise_id[:2]) / "notebooks").glob(f"{exercise_id[:2]}_*.ipynb")
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     (cell,) = [cell for cell in cells if cell["metadata"].get("nbgrader", {}).get("grade_id") == exercise_id]
     return "".join(cell["source"])

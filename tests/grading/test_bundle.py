@@ -82,7 +82,8 @@ def checkout(tmp_path, monkeypatch) -> Path:
     """A small one, with the first lab alone."""
     for folder in ("solutions", "notebooks", *bundle_module.FOLDERS):
         (tmp_path / folder).mkdir()
-    for name in bundle_module.FILES:
+    (tmp_path / "docs").mkdir()
+    for name in bundle_module.FILES.values():
         (tmp_path / name).write_text("")
     source = next((REPOSITORY / "solutions").glob("00_*.py"))
     shutil.copy(source, tmp_path / "solutions")

@@ -16,7 +16,7 @@ from grading.site.make import OUT, ROOT, Wish, make_site
 from tests.lanes import require_package
 
 LABS = tuple(path.stem for path in sorted((ROOT / "solutions").glob("[0-9][0-9]_*.py")))
-OTHERS = ("index", "exercises", "api", "search", "labs/index", "instructors/index", "instructors/map")
+OTHERS = ("index", "students", "exercises", "api", "search", "labs/index", "instructors/index", "instructors/map")
 NAMES = (*OTHERS, *(f"labs/{lab}" for lab in LABS))
 """Pages that are looked at one by one; all of them are looked through for links and answers."""
 

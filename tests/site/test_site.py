@@ -170,7 +170,12 @@ def test_the_table_has_every_exercise_with_its_minutes() -> None:
 
 def test_instructors_find_their_pages() -> None:
     names = {path.stem for path in (ROOT / "docs").glob("*.md")} | {"grading", "index"}
-    assert {path.stem for path in (site() / "instructors").glob("*.html")} == names
+    assert {path.stem for path in (site() / "instructors").glob("*.html")} == names - {"students"}
+
+
+def test_students_find_theirs_from_the_front_page() -> None:
+    assert ("a", "students.html") in read_all()[site() / "index.html"].links
+    assert BLANKS.sub("", ".venv/bin/python -m labkit.env") in words(site() / "students.html")
 
 
 def test_the_pages_are_not_made_twice_of_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
