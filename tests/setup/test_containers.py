@@ -15,7 +15,7 @@ import pytest
 from grading.build.bundle import FILES, FOLDERS
 
 ROOT = Path(__file__).resolve().parents[2]
-STAGES = ("base", "student", "instructor", "dev")
+STAGES = ("base", "student", "tools", "instructor", "dev")
 
 
 def stages() -> dict[str, list[tuple[str, str]]]:
@@ -47,6 +47,23 @@ def test_the_students_image_holds_what_their_archive_holds() -> None:
 def test_nothing_runs_as_root(name: str) -> None:
     users = [rest for word, rest in stages()[name] if word == "USER"]
     assert users[-1] == "course"
+
+
+def test_a_volume_is_put_where_a_folder_of_the_ordinary_user_is() -> None:
+    """A folder that Docker makes for a mount is root's."""
+    volumes = re.findall(r"-v ([^ :]+):(\S+)", (ROOT / "Dockerfile").read_text(encoding="utf-8"))
+    ((_, made),) = [(word, rest) for word, rest in stages()["base"] if word == "RUN"]
+    owned = made.partition("install -d -o course -g course ")[2].split()
+    assert len(volumes) == 2 and {path for _, path in volumes} <= set(owned)
+    assert all(re.fullmatch(r"[a-z-]+", name) for name, _ in volumes)
+
+
+def test_the_editor_works_with_its_own_environment() -> None:
+    """Not with that of the image, which a stage might bring."""
+    container = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8"))
+    assert container["remoteEnv"]["PATH"].startswith("${containerWorkspaceFolder}/.venv/bin:")
+    assert "make setup" in container["postCreateCommand"]
+    assert not any("make setup" in rest for word, rest in stages()["dev"] if word == "RUN")
 
 
 def test_every_stage_is_known_and_the_editors_container_names_one() -> None:
