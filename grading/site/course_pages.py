@@ -25,7 +25,6 @@ ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"(?<!!)\[(?P<text>[^\[\]]*)\]\((?P<to>[^()\s]+)\)")
 FENCED = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 MERMAID = re.compile(r"^```mermaid$.*?^```$", re.DOTALL | re.MULTILINE)
-QUESTION = re.compile(r"\*\*([^*]*\?)\*\*|([A-Z][^.?!*]*\?)")
 FOR_STUDENTS = "students.md"
 README_SECTION = r"^## {title}$(?P<text>.*?)(?=^## )"
 
@@ -50,7 +49,7 @@ def _lab_facts(built: Built) -> dict[str, object]:
         "id": lab.id,
         "title": lab.title,
         "page": f"labs/{built.name}",
-        "question": question_of(built),
+        "opening": opening_of(built),
         "time": in_hours(lab.minutes),
         "optional": in_hours(lab.optional_minutes) if lab.optional_minutes else "",
         "exercises": counted(len(core), "exercise"),
@@ -59,15 +58,10 @@ def _lab_facts(built: Built) -> dict[str, object]:
     }
 
 
-def question_of(built: Built) -> str:
-    """The question that a lab opens with, in one line."""
-    opening = built.student.cells[0].source.split("\n\n")
-    for paragraph in opening[1:]:
-        found = QUESTION.findall(" ".join(paragraph.split()))
-        if found:
-            bold = [one for one, _ in found if one]
-            return (bold or [plain for _, plain in found])[-1].strip()
-    return ""
+def opening_of(built: Built) -> str:
+    """What a lab opens with, in one line: facts that surprise, and the question that they raise."""
+    _, opening, *_ = built.student.cells[0].source.split("\n\n")
+    return " ".join(opening.split())
 
 
 def labs_page(labs: Sequence[Built]) -> str:

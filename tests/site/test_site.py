@@ -157,6 +157,7 @@ def test_the_front_page_has_the_labs_in_order_with_minutes_and_prerequisites() -
         told = text[at : text.find("exercise", at) + 200]
         assert BLANKS.sub("", in_hours(lab.minutes)) in told
         assert all(need in told for need in lab.needs)
+        assert "?" in told, "the question that the lab opens with"
 
 
 def test_the_table_has_every_exercise_with_its_minutes() -> None:
