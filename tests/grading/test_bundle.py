@@ -72,6 +72,20 @@ def test_labkit_checks_answers_from_the_bundle_alone(bundle, tmp_path) -> None:
 
 
 @pytest.mark.slow
+def test_its_readme_is_for_students_and_names_what_is_there(bundle) -> None:
+    readme = (bundle / "README.md").read_text(encoding="utf-8")
+    assert readme.startswith("# For students")
+    listed = subprocess.run(["make", "help"], cwd=bundle, capture_output=True, text=True, check=True).stdout
+    targets = set(re.findall(r"^  make (\S+)", listed, re.MULTILINE))
+    assert targets == {"help", "setup", "lab"}, "the others need what students do not have"
+    assert set(re.findall(r"\bmake ([a-z-]+)", readme)) <= targets
+    linked = [to for to in re.findall(r"\]\(([^)#]+)", readme) if "://" not in to]
+    named = [*linked, *re.findall(r"`([\w.]+(?:/|\.md|\.yml)(?:[\w.]+\.py)?)`", readme)]
+    assert {"AGENTS.md", "notebooks/"} <= set(named)
+    assert [name for name in named if not (bundle / name).exists() and name not in ("work/", ".venv/")] == []
+
+
+@pytest.mark.slow
 def test_the_same_tree_gives_the_same_bytes(bundle, tmp_path) -> None:
     make_bundle(tmp_path / "again.zip")
     assert (tmp_path / "again.zip").read_bytes() == (bundle.parent / "labs.zip").read_bytes()

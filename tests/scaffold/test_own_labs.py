@@ -129,8 +129,9 @@ def test_from_the_first_file_to_points_and_the_students_archive(tmp_path: Path) 
         text=True,
     )
     assert "cases pass" in done.stdout, done.stdout + done.stderr
-    names = ("lab91", "91_my_lab", "91-thing")
-    assert [path for path in REPOSITORY.rglob("*91*") if any(name in path.name for name in names)] == []
+    rooms = ("labkit", "grading", "solutions", "notebooks", "tests")
+    names = ("lab91", "91_my_lab.*", "91-thing")
+    assert [path for room in rooms for name in names for path in (REPOSITORY / room).rglob(name)] == []
 
 
 def hand_in(course: Path, student: str, answer: str) -> None:
