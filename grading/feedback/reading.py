@@ -54,19 +54,22 @@ class _Tasks:
 
     def all(self) -> list[Task]:
         """In the notebook's order. A comment on an answer goes to what is graded next."""
-        found, comments, heading = [], [], ""
+        found, comments, heading, letter = [], [], "", ""
         for cell in self.notebook.cells:
             meta = _meta(cell)
-            heading = _first_heading(cell) or heading
+            if new := _first_heading(cell):
+                heading, letter = new, ""
+            letter = _letter(cell) or letter
             comment = meta.get("comment")
             if comment and comment.strip() != NO_RESPONSE:
                 comments.append(self.prose.of_person(comment))
             if meta.get("grade") or meta.get("task"):
-                found.append(self._task(cell, meta, heading, tuple(comments)))
+                called = f"{heading}, {letter}" if letter else heading
+                found.append(self._task(cell, meta, called, tuple(comments)))
                 comments = []
         return found
 
-    def _task(self, cell: NotebookNode, meta: dict, heading: str, comments: tuple[Markup, ...]) -> Task:
+    def _task(self, cell: NotebookNode, meta: dict, called: str, comments: tuple[Markup, ...]) -> Task:
         cell_id, score, by_hand = meta["grade_id"], float(meta.get("score") or 0.0), bool(meta.get("by_hand"))
         most = float(meta.get("points") or 0.0)
         exercise = _exercise_of(cell_id) if not meta.get("solution") else None
@@ -90,7 +93,7 @@ class _Tasks:
         return Task(
             id=exercise or cell_id,
             anchor=cell_id,
-            title=exercises.find(exercise).title if exercise else heading or cell_id,
+            title=exercises.find(exercise).title if exercise else called or cell_id,
             score=score,
             most=most,
             is_extra=is_extra,
@@ -213,6 +216,13 @@ def _first_heading(cell: NotebookNode) -> str:
     if cell.cell_type != "markdown" or _ADDED.fullmatch(cell.id or "") or _meta(cell).get("solution"):
         return ""
     return next((line.lstrip("#").strip() for line in cell.source.splitlines() if re.match(r"#{1,6} ", line)), "")
+
+
+def _letter(cell: NotebookNode) -> str:
+    """What the last of several questions under one heading is called: "B" where the course's text says **B.**"""
+    if cell.cell_type != "markdown" or _ADDED.fullmatch(cell.id or "") or _meta(cell).get("solution"):
+        return ""
+    return next(reversed(re.findall(r"^\*\*([A-Z])\.\*\*", cell.source, re.MULTILINE)), "")
 
 
 def _title(notebook: NotebookNode, otherwise: str) -> str:

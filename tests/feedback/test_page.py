@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import re
+from copy import deepcopy
 from dataclasses import replace
 from html import unescape
 
 import pytest
+from nbformat.v4 import new_markdown_cell
 
 from grading.feedback.exporter import as_page
 from grading.feedback.reading import content_of
@@ -80,6 +82,17 @@ def test_what_is_blank_is_said_once() -> None:
     assert [text for text in page.texts if text == "Not answered"] == ["Not answered"]
     assert page.text.count("Not answered.") == 2  # a line of the table each: the exercise and the question
     assert "No response" not in page.text
+
+
+def test_questions_under_one_heading_are_told_apart() -> None:
+    notebook = graded_notebook(essay="**Z.** is no letter of the course's")
+    question = notebook.cells[-1]
+    second = deepcopy(question)
+    second.id = second.metadata["nbgrader"]["grade_id"] = "00-open-second"
+    notebook.cells[-2].source = "## Open questions\n\nHere are two.\n\n**A.** (2 points) Why?"
+    notebook.cells += [new_markdown_cell("**B.** (2 points) And why not?", id="00-c006"), second]
+    titles = [task.title for task in content_of(notebook, {**NAMES, "late_penalty": 0.0}, result_of()).tasks]
+    assert titles[-2:] == ["Open questions, A", "Open questions, B"]
 
 
 def test_late_work_comments_and_extra_points() -> None:
