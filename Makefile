@@ -80,7 +80,7 @@ site: $(SITE) ## make the course's pages, static HTML, in build/site
 # What only the pages need is installed when they are first made.
 $(SITE): $(STAMP)
 	@echo "site: installing what makes the pages"
-	@$(PY) -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -e ".[site]"
+	@$(PY) -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) $(LOCK:%=--constraint .make/locks/%.txt) -e ".[site]"
 	@touch $@
 
 pictures: $(STAMP) ## take the README's pictures anew, in Chromium

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LOCKS = Path(__file__).resolve().parent / "locks"
 OURS = "efficient-training-labs"
 OLDEST_PYTHON = "3.11"
-EXTRAS = ("labs", "grading", "dev")
+EXTRAS = ("labs", "grading", "dev", "site")
 BUILDS = ("cpu", "cuda")
 OF_CUDA = re.compile(r"^(nvidia|cuda|triton)")
 """Packages that torch's build for GPUs chooses by itself."""

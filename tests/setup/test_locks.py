@@ -28,7 +28,7 @@ def locked(build: str) -> dict[str, list[str]]:
 def asked() -> list[Requirement]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    lines = [*project["dependencies"], *(line for name in ("labs", "grading", "dev") for line in extras[name])]
+    lines = [*project["dependencies"], *(line for name in ("labs", "grading", "dev", "site") for line in extras[name])]
     for line in lines:
         requirement = Requirement(line)
         if requirement.name == OURS:
