@@ -24,7 +24,7 @@ from tests.lanes import require_browser
 PICTURES = REPOSITORY / "docs" / "images"
 LAB, EXERCISE, WRONG = "02_float_formats", "02-decode", "no_subnormals"
 WIDTH, HEIGHT = 1280, 1280
-COLOURS = 128
+COLOURS = 256
 
 
 def main(names: list[str]) -> None:
