@@ -36,12 +36,12 @@ def run(args: argparse.Namespace) -> int:
     out = args.out or course.root / f"similar-{lab}.html"
     write_output(out, as_page(found, compared))
     rows = [
-        (each.exercise, each.n_pairs, f"{each.honest.limit:.0%}", len(each.pairs))
+        (each.exercise, each.n_pairs, f"{each.honest.limit:.0%}", len(each.groups), len(each.pairs))
         for each in compared
         if not each.honest.left_out
     ]
     if rows:
-        say(*table(("exercise", "pairs", "shown from", "shown"), rows))
+        say(*table(("exercise", "pairs", "shown from", "the same", "shown"), rows))
     for each in compared:
         if each.honest.left_out:
             say(f"left out: {each.exercise}: {each.honest.left_out}")

@@ -17,9 +17,9 @@ from grading.demo.examples import examples, solution_of
 from grading.gradebook.setup import set_up
 from grading.similar.detector import LEAST_COVERED, compare, fingerprint, given_in
 from grading.similar.honest import LEAST, honest_likeness, honest_programs
-from grading.similar.page import marked
+from grading.similar.page import as_page, marked
 from grading.similar.pairs import compare_answers
-from grading.similar.programs import CUDA, Answers, Program, program_of
+from grading.similar.programs import CUDA, Answers, ClassAnswers, Program, program_of
 from tests.lanes import require_package
 from tests.similar.disguise import disguised
 
@@ -84,6 +84,24 @@ def test_a_copy_is_the_only_pair_among_honest_answers() -> None:
         for start, end in parts
     ]
     assert spans and all(spans)
+
+
+def test_an_answer_that_went_round_is_one_group_and_not_a_pair_for_each_two() -> None:
+    """A member of a group stands for it where another answer is like it, too."""
+    programs = honest_programs("02-decode")
+    renamed = Program(programs[0].text.replace("mantissa", "fraction_bits") + "# my own work\n")
+    longer = Program(disguised(programs[0].text) + solution_of("02-sums"))
+    same = {f"friend{n:02}": programs[0] if n % 2 else renamed for n in range(40)}
+    found = compare_answers(Answers("02-decode", GIVEN, {**same, "other": programs[1], "padded": longer}))
+    (group,) = found.groups
+    assert group.students == tuple(same) and group.programs == (renamed, programs[0])
+    assert [(pair.students, pair.others) for pair in found.pairs] == [(("friend00", "padded"), (39, 0))]
+    assert found.n_pairs == 42 * 41 // 2
+    page = as_page(ClassAnswers(LAB, (), {}), [found])
+    assert "<b>40 students</b> have the same answer" in page and "friend00 with 39 others and padded" in page
+    assert page.count("<pre") == 4 and page.count("<details open>") == 1
+    two = compare_answers(Answers("02-decode", GIVEN, {"ada": programs[0], "bob": renamed}))
+    assert two.groups == () and [pair.likeness.share for pair in two.pairs] == [1.0]
 
 
 @pytest.mark.full("determinism")
@@ -151,7 +169,7 @@ def test_the_page_shows_the_pair_and_what_was_left_out(course, capsys) -> None:
     assert main(["similar", str(course.root), "02"]) == 0
     told = capsys.readouterr().out
     rows = {line.split()[0]: line.split()[1:] for line in told.split("\n") if line.startswith("02-")}
-    assert rows["02-decode"] == ["3", "75%", "1"]
+    assert rows["02-decode"] == ["3", "75%", "0", "1"]
     assert rows["02-sums"][0] == "3" and rows["02-sums"][-1] == "0"
     assert "torn: 02_float_formats.ipynb " in told
     assert "a pair is no proof of copying: a person decides" in told
