@@ -84,18 +84,20 @@ def some(tensor: Tensor, case: Steps) -> Tensor:
 
 
 def drive(ans, case: Steps, tree: dict, stage) -> dict[str, Any]:
-    """losses: of each step, as returned on the last rank; grads: after the first step (None where there is none);
-    weights: after all steps; alive: the most micro-batches whose activations were kept at once."""
+    """losses: of each step, as returned on the last rank; has_graph: whether one of them can go back; grads: after the
+    first step (None where there is none); weights: after all steps; alive: the most micro-batches whose activations
+    were kept at once."""
     rank, comm = stage.rank, stage.comm
     mine = tree["mine"]
-    losses, grads = [], []
+    losses, grads, has_graph = [], [], False
     warm_up()
     with stage.meter("memory"):
         part = make_stage(case.n_layers, case.width, case.vocab, tree["seed"], rank)
         for step in range(case.n_steps):
             loss = ans.pipeline_step(comm, part, case.order_of(rank), case.shapes, mine["tokens"], mine["targets"])
             if rank == case.n_ranks - 1:
-                losses.append(None if loss is None else float(loss))
+                has_graph |= isinstance(loss, Tensor) and loss.requires_grad
+                losses.append(None if loss is None else float(loss.detach() if isinstance(loss, Tensor) else loss))
             with torch.no_grad():
                 for parameter in part.parameters():
                     if step == 0:
@@ -104,7 +106,8 @@ def drive(ans, case: Steps, tree: dict, stage) -> dict[str, Any]:
                         parameter -= LEARNING_RATE * parameter.grad
                         parameter.grad = None
         weights = [some(parameter, case) for parameter in part.parameters()]
-    return {"losses": losses, "grads": grads, "weights": weights, "alive": part.alive.most}
+    alive = part.alive.most
+    return {"losses": losses, "has_graph": has_graph, "grads": grads, "weights": weights, "alive": alive}
 
 
 EVEN = ((2, 3),) * 4

@@ -87,17 +87,13 @@ def backward_is_cut_short(run: CaseRun[Pipe]) -> object:
 
 
 def newest_first(run: CaseRun[Pipe]) -> object:
-    """The first backward pass of some stage is not that of its first micro-batch."""
+    """Some stage goes back through the micro-batches in another order than forward."""
     if is_alone(run.case):
         return CANNOT_TELL
-    firsts = [
-        (
-            next(action.microbatch for action in order if action.kind == "F"),
-            next(action.microbatch for action in order if action.kind == "B"),
-        )
-        for order in listed(run, NAME)
+    ways = [
+        [[action.microbatch for action in order if action.kind == kind] for kind in "FB"] for order in listed(run, NAME)
     ]
-    return any(forward != backward for forward, backward in firsts)
+    return any(forward != backward for forward, backward in ways)
 
 
 def empties_in_between(run: CaseRun[Pipe]) -> object:
@@ -150,6 +146,11 @@ ONE_F_ONE_B = Oracle(
             warm_up(lambda case, stage: case.n_stages),
             "Every stage has the warm-up of stage 0. Gradients come back to the late stages sooner: the last one can "
             "go back right after its first forward pass.",
+        ),
+        Hint(
+            warm_up(lambda case, stage: max(2, case.n_stages - stage)),
+            "The last stage has a warm-up of one forward pass. It has none: it can go back right after its first "
+            "forward pass.",
         ),
         Hint(
             warm_up(lambda case, stage: case.n_stages - stage + 1),

@@ -42,6 +42,19 @@ def loss_is_right(run: CaseRun[Steps]) -> str | None:
     return None
 
 
+def loss_has_no_graph(run: CaseRun[Steps]) -> str | None:
+    """A property: what the last rank returns does not keep anything of the step alive."""
+    if run.got["ranks"][-1]["has_graph"]:
+        return "the loss that the last rank returned is part of a graph"
+    return None
+
+
+loss_has_no_graph.hint = (
+    "The loss that is returned was added up from tensors that autograd follows, so it keeps a part of all their "
+    "graphs. Add up out.detach(), or out.item()."
+)
+
+
 def grads_are_right(run: CaseRun[Steps]) -> str | None:
     """A property: after the first step every parameter has the gradient of one process."""
     for rank, (got, right) in enumerate(zip(got_grads(run), shown(run, first_grads(run)), strict=True)):
@@ -147,10 +160,21 @@ def in_words(run: Observation) -> str:
 PIPELINE_STEP = Oracle(
     id="18-pipeline-step",
     call=in_words,
-    judge=(inputs_untouched, grads_are_right, loss_is_right, tied_are_alike, weights_are_right, keeps_no_more),
+    judge=(
+        inputs_untouched,
+        grads_are_right,
+        loss_is_right,
+        tied_are_alike,
+        weights_are_right,
+        keeps_no_more,
+        loss_has_no_graph,
+    ),
     axis="numbers of stages and micro-batches, texts of other lengths, and orders",
     fact=fact,
     errors={
+        "never called wait": "Call wait() on what isend and irecv return, before the step ends.",
+        "but the ranks are": "Activations come from the rank before and go to the next one, gradients the other way. "
+        "Rank 0 has none before it, and the last rank has none after it.",
         "to receive": "Two ranks wait for each other: comm.send returns only once its receiver has asked for the "
         "message. Start each message with comm.isend, and wait() for all of them at the end of the step.",
         "grad can be implicitly created": "Only the loss is a single number. On all other ranks call "
@@ -163,7 +187,6 @@ PIPELINE_STEP = Oracle(
         "number, and receive in the order that is given.",
         "a second time": "A backward pass frees what the forward pass has kept. Each micro-batch has a graph of its "
         "own: run backward on it once.",
-        "never called wait": "Call wait() on what isend and irecv return, before the step ends.",
     },
     budgets=(
         Budget(
