@@ -105,7 +105,7 @@ COMPOSE_BUGS = Exercise(
                 ("one seed", "all"),
                 ("on every rank", "blocks.0.o.bias"),
                 (CLIPPED, "all"),
-                ("wrong group", "blocks.1.o.weight"),
+                ("wrong group", "blocks.1.v.weight"),
             ),
         ),
         Runs(
@@ -116,7 +116,7 @@ COMPOSE_BUGS = Exercise(
                 (TIES, "embed.weight"),
                 ("backward not reduced", "norm.weight"),
                 ("averaged twice", "all"),
-                ("not summed", "norm.weight"),
+                ("not summed", "blocks.1.down.bias"),
             ),
         ),
     ),

@@ -12,19 +12,25 @@ EVERYWHERE = "all"
 N_BLOCKS = 2
 
 OF_ALL = ("averaged twice", "wrong world size", "clipped locally", "one seed")
-OF_NORMS = tuple(f"blocks.{b}.{norm}.weight" for b in range(N_BLOCKS) for norm in ("norm1", "norm2"))
+
+
+def _of_blocks(*names: str) -> tuple[str, ...]:
+    return tuple(f"blocks.{b}.{name}" for b in range(N_BLOCKS) for name in names)
+
+
+NORMS = (*_of_blocks("norm1.weight", "norm2.weight"), "norm.weight")
+ADDED_BIASES = _of_blocks("o.bias", "down.bias")
+KEYS_AND_VALUES = _of_blocks("k.weight", "v.weight")
 SITES: dict[str, tuple[str, ...]] = {
-    "not summed": (*OF_NORMS, "norm.weight"),
-    "replicas not summed": tuple(f"blocks.{b}.{part}.weight" for b in range(N_BLOCKS) for part in "kv"),
-    "wrong group": tuple(
-        f"blocks.{b}.{part}" for b in range(N_BLOCKS) for part in ("q.weight", "o.weight", "up.weight", "down.weight")
-    ),
-    "on every rank": tuple(f"blocks.{b}.{part}.bias" for b in range(N_BLOCKS) for part in ("o", "down")),
+    "not summed": (*NORMS, *ADDED_BIASES),
+    "replicas not summed": KEYS_AND_VALUES,
+    "wrong group": (*_of_blocks("q.weight", "o.weight", "up.weight", "up.bias", "down.weight"), *KEYS_AND_VALUES),
+    "on every rank": ADDED_BIASES,
     "ties not summed": ("embed.weight",),
-    "backward not reduced": (*OF_NORMS, "norm.weight"),
+    "backward not reduced": NORMS,
     **dict.fromkeys(OF_ALL, (EVERYWHERE,)),
 }
-"""By kind of bug the parameters where it may be."""
+"""By kind of bug the parameters where it may be. No name tells the kind: each parameter can have one of several."""
 KINDS = tuple(SITES)
 NONE = "none"
 """A run without a bug."""

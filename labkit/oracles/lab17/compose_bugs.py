@@ -55,6 +55,18 @@ def never_seen_as(blamed: dict[str, str]) -> bool:
     return blamed["kind"] not in (*KINDS, NONE)
 
 
+def usual_kind(parameter: str) -> str:
+    """The kind that a name suggests."""
+    if parameter.endswith("bias"):
+        return "on every rank"
+    return "not summed" if "norm" in parameter else REPLICAS if parameter.endswith((".k.weight", ".v.weight")) else ""
+
+
+def is_the_usual_kind(planted: dict[str, str], blamed: dict[str, str]) -> bool:
+    """The right parameter, and the kind that its name suggests, which it is not."""
+    return planted["parameter"] == blamed["parameter"] and blamed["kind"] == usual_kind(planted["parameter"])
+
+
 def in_words(run: Observation) -> str:
     case = run.case
     return (
@@ -139,6 +151,12 @@ COMPOSE_BUGS = Oracle(
             "One factor for all parameters and ranks: 1 / (size of a data group) says that the loss was averaged "
             "twice, 1 / (size of a tensor group) that a sum over the data group was divided by the number of all "
             "ranks.",
+        ),
+        Hint(
+            all_wrong(is_the_usual_kind),
+            "The parameter is right. The kind is the usual one for a parameter of this name, but these gradients show "
+            "another. A bias can lack a sum, and keys and values can be averaged over all ranks: test what the "
+            "gradients of a tensor group add up to.",
         ),
         *(Hint(all_wrong(lambda a, b, kind=kind: a["kind"] == kind), text) for kind, text in DEFINITIONS.items()),
         *(Hint(all_wrong(lambda a, b, kind=kind: b["kind"] == kind), text) for kind, text in DEFINITIONS.items()),
