@@ -33,8 +33,14 @@ def table_inputs(case: Table, gen: torch.Generator) -> dict[str, Any]:
     return {
         "tokens": tokens,
         "dout": 0.5 + torch.rand(*case.tokens, case.width, generator=gen),
-        "ranks": [{"weight": 1 + torch.rand(case.rows, case.width, generator=gen)} for _ in range(case.n_ranks)],
+        "ranks": [{"weight": draw_rows(case, gen)} for _ in range(case.n_ranks)],
     }
+
+
+def draw_rows(case: Table, gen: torch.Generator) -> torch.Tensor:
+    """Numbers of either sign, none of them near 0: what a rank leaves at 0 is neither the largest nor the smallest."""
+    sign = 2 * torch.randint(2, (case.rows, case.width), generator=gen) - 1
+    return sign * (1 + torch.rand(case.rows, case.width, generator=gen))
 
 
 def drive_vocab_embedding(ans, case: Table, tree: dict, stage) -> dict[str, Any]:

@@ -72,7 +72,8 @@ class Slip:
     """A mistake in how the ranks' terms are put together.
 
     back_factor: whether the output's gradient is summed over the ranks. kv: which key and value heads a rank takes.
-    kv_grads: (gradients by rank, case, rank) -> what it has of them; kv_again: of what has added up so far.
+    kv_grads: (gradients by rank, case, rank) -> what it has of them; kv_again: of what has added up so far. summed:
+    which of the two are summed at all.
     """
 
     is_causal: bool = True
@@ -84,6 +85,7 @@ class Slip:
     kv: Callable[[Heads, int], int] = own_kv
     kv_grads: Callable[[list[Tensor], Heads, int], Tensor] = summed_over_replicas
     kv_again: bool = False
+    summed: tuple[str, ...] = KV
 
 
 @once
@@ -115,7 +117,7 @@ def result(run: CaseRun[Heads], slip: Slip) -> list[Found]:
             so_far = [total[rank][name] + grads[rank][name] for rank in range(n)]
             added = so_far if slip.kv_again else [one[name] for one in grads]
             for rank in range(n):
-                put = slip.kv_grads(added, case, rank)
+                put = slip.kv_grads(added, case, rank) if name in slip.summed else added[rank]
                 total[rank][name] = put if slip.kv_again else total[rank][name] + put
         for rank, one in enumerate(found):
             one["y"].append(terms[rank] if slip.own_sum else torch.stack(terms).sum(0))
@@ -135,6 +137,12 @@ def of_one_rank(grads: list[Tensor], case: Heads, rank: int) -> Tensor:
 
 def over_all_ranks(grads: list[Tensor], case: Heads, rank: int) -> Tensor:
     return torch.stack(grads).sum(0)
+
+
+def over_every_so_many(grads: list[Tensor], case: Heads, rank: int) -> Tensor:
+    """Over ranks that lie as far apart as there are heads, and so hold different ones."""
+    step = min(case.n_kv_heads, case.n_ranks)
+    return torch.stack(grads[rank % step :: step]).sum(0) if case.n_replicas > 1 else grads[rank]
 
 
 def over_the_same_in_turn(grads: list[Tensor], case: Heads, rank: int) -> Tensor:

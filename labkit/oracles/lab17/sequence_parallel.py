@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import combinations
 from typing import Any
 
@@ -10,8 +11,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from labkit.compare import compare
 from labkit.exercises.lab17.layers import BACKWARD, FORWARD, shape_of, some
 from labkit.exercises.lab17.sequence_parallel import NAMES, REPLICATED, Block, draw_micro_batch, draw_weights
+from labkit.oracles.hints import Condition
 from labkit.oracles.lab17.ranks import (
     CLOSE,
     ROOM_BYTES,
@@ -55,9 +58,13 @@ def expect(run: CaseRun[Block]) -> dict[str, Any]:
     return {"ranks": found}
 
 
+def normed(case: Block, x: Tensor, weights: dict[str, Tensor]) -> Tensor:
+    return F.layer_norm(x, (case.hidden,), weights["norm_weight"], weights["norm_bias"])
+
+
 def mlp(case: Block, x: Tensor, weights: dict[str, Tensor]) -> Tensor:
-    normed = F.layer_norm(x, (case.hidden,), weights["norm_weight"], weights["norm_bias"])
-    return F.linear(F.gelu(F.linear(normed, weights["w_in"], weights["b_in"])), weights["w_out"], weights["b_out"])
+    hidden = F.gelu(F.linear(normed(case, x, weights), weights["w_in"], weights["b_in"]))
+    return F.linear(hidden, weights["w_out"], weights["b_out"])
 
 
 def dropped(run: CaseRun[Block], micro: int) -> Tensor | float:
@@ -128,8 +135,47 @@ def dropped_again(run: CaseRun[Block]) -> Any:
     return all(torch.equal(one["kept"][0], one["kept"][1]) for one in run.got["ranks"])
 
 
-def nothing_dropped(run: CaseRun[Block]) -> Any:
-    return all(kept.all() for one in run.got["ranks"] for kept in one["kept"]) if run.case.p else CANNOT_TELL
+def parts_of(whole: Tensor, n_ranks: int) -> list[Tensor]:
+    """By rank as much of its tokens as comes back."""
+    return [some(one) for one in whole.detach().chunk(n_ranks)]
+
+
+def outputs_are(make: Callable[[Block, Tensor, dict[str, Tensor]], Tensor], with_dropout: bool) -> Condition:
+    """A hint's condition: the outputs are make(case, whole x, weights), where there is dropout or where there is none.
+    CANNOT_TELL elsewhere."""
+
+    def when(run: CaseRun[Block]) -> Any:
+        case = run.case
+        if bool(case.p) != with_dropout:
+            return CANNOT_TELL
+        weights = dict(zip(NAMES, draw_weights(case, run.tree["seed"]), strict=True))
+        for micro in range(case.n_micro):
+            made = make(case, draw_micro_batch(case, run.tree["seed"], micro)[0], weights)
+            pairs = zip(parts_of(made, case.n_ranks), run.got["ranks"], strict=True)
+            if any(compare(wrong, one["y"][micro], tolerance(run)) for wrong, one in pairs):
+                return False
+        return True
+
+    return when
+
+
+def where_dropped(left: Callable[[Tensor, Tensor], Tensor]) -> Condition:
+    """A hint's condition: of about as many elements as dropout drops, this is left: (part of x, b_out) -> y.
+    CANNOT_TELL without dropout."""
+
+    def when(run: CaseRun[Block]) -> Any:
+        case = run.case
+        if not case.p:
+            return CANNOT_TELL
+        b_out = draw_weights(case, run.tree["seed"])[NAMES.index("b_out")]
+        for micro in range(case.n_micro):
+            x = draw_micro_batch(case, run.tree["seed"], micro)[0]
+            for part, one in zip(parts_of(left(x, b_out), case.n_ranks), run.got["ranks"], strict=True):
+                if ((one["y"][micro] - part).abs() < CLOSE.atol).double().mean() < case.p / 2:
+                    return False
+        return True
+
+    return when
 
 
 def slipped(slip: Slip) -> Any:
@@ -266,7 +312,25 @@ SEQUENCE_PARALLEL = Oracle(
             slipped(Slip(n_biases=0)),
             "b_out was added before the reduce-scatter, which counted it n times. Add it afterwards.",
         ),
-        Hint(nothing_dropped, "Nothing was dropped."),
+        Hint(
+            outputs_are(lambda case, x, weights: x + mlp(case, x, weights), with_dropout=True), "Nothing was dropped."
+        ),
+        Hint(
+            outputs_are(mlp, with_dropout=False),
+            "x is missing in the output: the block returns x + dropout(...).",
+        ),
+        Hint(
+            outputs_are(lambda case, x, weights: normed(case, x, weights) + mlp(case, x, weights), with_dropout=False),
+            "The norm's output was added in the place of x. The block returns x + dropout(...), with x as it came in.",
+        ),
+        Hint(
+            where_dropped(lambda x, b_out: torch.zeros_like(x)),
+            "Dropout went over x as well. It drops elements of the MLP's output, and x is added after that.",
+        ),
+        Hint(
+            where_dropped(lambda x, b_out: x + b_out),
+            "b_out was added after dropout. It is a part of the MLP's output, which dropout goes over: add it before.",
+        ),
         Hint(
             slipped(Slip(unscaled=True)),
             "What dropout keeps is divided by 1 - p, so that the expected value stays the same.",

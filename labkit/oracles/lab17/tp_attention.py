@@ -15,6 +15,7 @@ from labkit.oracles.lab17.attention_mistakes import (
     dealt_in_turn,
     of_one_rank,
     over_all_ranks,
+    over_every_so_many,
     over_the_same_in_turn,
     result,
     rows_of,
@@ -192,6 +193,19 @@ TP_ATTENTION = Oracle(
             slipped(Slip(kv_grads=averaged)),
             "The gradients of w_k and w_v are means over the copies. Each copy serves other query heads, so their "
             "gradients are parts of one sum: op='sum'.",
+        ),
+        *(
+            Hint(
+                slipped(Slip(summed=(summed,))),
+                f"The gradient of {summed} was summed over the ranks that hold the same head, and that of {other} was "
+                "not: it needs the same sum.",
+            )
+            for summed, other in (("w_k", "w_v"), ("w_v", "w_k"))
+        ),
+        Hint(
+            slipped(Slip(kv_grads=over_every_so_many)),
+            "The gradients of w_k and w_v were summed over ranks that hold different heads. Neighbouring ranks hold "
+            "the same one: the group of rank r begins at r - r % copies.",
         ),
         Hint(
             slipped(Slip(kv_again=True)),

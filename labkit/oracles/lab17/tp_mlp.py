@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,6 +38,7 @@ class Slip:
 
     x_factor: by what the input is multiplied on its way in. y_factor: the sum of the parts, and back_factor: the
     gradient on its way back into the parts. own_sum: no rank adds the others' parts. own_x: nor their gradients of x.
+    adds_b_in, has_gelu: whether they are there.
     """
 
     x_factor: float = 1
@@ -44,6 +46,8 @@ class Slip:
     back_factor: float = 1
     own_sum: bool = False
     own_x: bool = False
+    adds_b_in: bool = True
+    has_gelu: bool = True
 
 
 @once
@@ -56,7 +60,9 @@ def result(run: CaseRun[MLP], slip: Slip) -> list[Found]:
         gradients, parts = [], []
         for rank in range(n):
             mine = x.clone().requires_grad_()
-            hidden = F.gelu(F.linear(mine * slip.x_factor, cut(w_in, 0, rank, n), cut(b_in, 0, rank, n)))
+            bias = cut(b_in, 0, rank, n) * slip.adds_b_in
+            product = F.linear(mine * slip.x_factor, cut(w_in, 0, rank, n), bias)
+            hidden = F.gelu(product) if slip.has_gelu else product
             part = F.linear(hidden, cut(w_out, 1, rank, n))
             part.backward(grad * slip.back_factor)
             gradients.append(mine.grad / slip.x_factor)
@@ -99,8 +105,9 @@ def of_rank(grads: dict[str, Tensor], rank: int, n_ranks: int) -> Found:
     }
 
 
-def slipped(slip: Slip):
-    """A hint's condition. Factors of 0 stand for the number of ranks, those of -1 for one divided by it."""
+def slipped(slip: Slip, only: Sequence[str] = ("y", "x", "shapes", "grads")):
+    """A hint's condition, of all that came back or of this much. Factors of 0 stand for the number of ranks, those of
+    -1 for one divided by it."""
 
     def change(run: CaseRun[MLP], rank: int, right: Found) -> Found:
         n = run.case.n_ranks
@@ -108,7 +115,7 @@ def slipped(slip: Slip):
         factors = {name: of.get(value, value) for name, value in vars(slip).items() if name.endswith("factor")}
         return result(run, replace(slip, **factors))[rank]
 
-    return played(change)
+    return played(change, only)
 
 
 def b_out_grad(factor) -> Any:
@@ -266,6 +273,8 @@ TP_MLP = Oracle(
         Hint(y_plus(lambda n: n - 1), BIAS),
         Hint(y_plus(lambda n: -1), "b_out is missing in the output."),
         Hint(y_plus(lambda n: 1 / n - 1), "b_out was divided by the number of ranks, and then added once."),
+        Hint(slipped(Slip(adds_b_in=False), only=("y",)), "b_in is missing: it is added before GELU."),
+        Hint(slipped(Slip(has_gelu=False), only=("y",)), "GELU is missing between the two matrices."),
         Hint(
             b_out_has_none,
             "b_out was added on one rank alone, so only that rank has its gradient. Every rank has b_out: add it after "

@@ -60,6 +60,16 @@ def outs_are(make: Callable[[CaseRun[Table], int], Tensor]) -> Callable[[CaseRun
     return when
 
 
+def with_the_next_rank_s_first(run: CaseRun[Table]) -> Tensor:
+    """Summed over ranks that take one row too many for theirs, and look it up as their last one."""
+    found, rows = [], run.case.rows
+    for rank, one in enumerate(run.tree["ranks"]):
+        at = run.tree["tokens"] - rank * rows
+        row = one["weight"][at.clamp(0, rows - 1)]
+        found.append(torch.where(((at >= 0) & (at <= rows))[..., None], row, 0.0))
+    return torch.stack(found).sum(0)
+
+
 def total(run: CaseRun[Table], foreign: str) -> Tensor:
     return torch.stack([own(run, rank, foreign) for rank in range(run.case.n_ranks)]).sum(0)
 
@@ -145,6 +155,16 @@ VOCAB_EMBEDDING = Oracle(
         Hint(
             outs_are(lambda run, rank: total(run, "0") / run.case.n_ranks),
             "The result was averaged. All ranks but one have put in 0, so the sum is the row.",
+        ),
+        Hint(
+            outs_are(lambda run, rank: torch.stack([own(run, one, "0") for one in range(run.case.n_ranks)]).amax(0)),
+            "Where the row has a negative number, the result has 0: the largest over the ranks was taken. All ranks "
+            "but one put in 0, so add up (op='sum').",
+        ),
+        Hint(
+            outs_are(lambda run, rank: with_the_next_rank_s_first(run)),
+            "A rank's rows are 0 to len(weight) - 1, after its first row was subtracted. len(weight) itself is the "
+            "first row of the next rank.",
         ),
         Hint(
             grads_are(lambda case: case.n_ranks),

@@ -261,8 +261,14 @@ VOCAB_LOSS = Oracle(
             "backward ignores the gradient that comes in: multiply the result by it.",
         ),
         Hint(
-            went_as(Plan(grad_factor="count"), Plan(grad_factor="1/count")),
-            "The loss is right. Its gradient has to be divided by the number of tokens that count, once.",
+            went_as(
+                Plan(grad_factor="count"),
+                Plan(grad_factor="1/count"),
+                Plan(pick_grad_factor="count"),
+                Plan(sum_grad_factor="count"),
+            ),
+            "The loss is right. Its gradient has to be divided by the number of tokens that count, once: the softmax "
+            "as well as the 1 at the target.",
         ),
     ),
 )
