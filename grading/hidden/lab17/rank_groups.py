@@ -19,6 +19,8 @@ def grid_cases(rng: random.Random) -> tuple[Grid, ...]:
         Grid(odd, 8, 2, context=1, pipeline=odd, expert=2),
         Grid(2, 6, rng.choice((2, 3)), context=rng.choice((1, 2)), pipeline=2),
         Grid(1, rng.choice((2, 6)), 1, context=2),
+        Grid(4, 4, rng.choice((2, 4)), context=4),
+        Grid(2, 4, 2, context=rng.choice((2, 4)), expert=4),
         Grid(4, 4, 8, pipeline=2),
         Grid(2, 6, 4, pipeline=3),
         Grid(2, 8, 2, context=odd),

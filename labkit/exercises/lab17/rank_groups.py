@@ -28,6 +28,11 @@ class Grid(Case):
         return self.n_nodes * self.ranks_per_node
 
     @property
+    def tensor_and_context(self) -> int:
+        """The ranks that work on one sequence."""
+        return self.tensor * self.context
+
+    @property
     def leaves_node(self) -> bool:
         """Whether some tensor group would have ranks on two nodes."""
         return self.ranks_per_node % self.tensor != 0
@@ -82,6 +87,8 @@ RANK_GROUPS = Exercise(
         Grid(3, 8, 4, context=1, pipeline=3, expert=2),
         Grid(2, 4, 1, context=4, pipeline=1, expert=2),
         Grid(1, 4, 4),
+        Grid(2, 4, 2, context=4),
+        Grid(2, 4, 2, context=2, expert=4),
         Grid(2, 4, 8),
         Grid(2, 6, 4, pipeline=3),
         Grid(2, 8, 2, pipeline=3),

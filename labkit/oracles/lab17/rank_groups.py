@@ -158,6 +158,25 @@ def refusal_missing(condition: Callable[[Grid], bool]) -> Callable[[CaseRun[Grid
     return lambda run: run.case.is_refused and not run.got["refused"] and condition(run.case)
 
 
+def refused_though_it_fits(run: CaseRun[Grid]) -> bool:
+    return run.got["refused"] and not run.case.is_refused
+
+
+def is_right_but_for_the_order(run: CaseRun[Grid]) -> bool:
+    if run.case.is_refused or not wrong_kinds(run):
+        return False
+    return all(sorted(map(sorted, run.got["groups"][kind])) == right(run)[kind] for kind in KINDS)
+
+
+def leaves_ranks_out(run: CaseRun[Grid]) -> bool:
+    """Of a wrong kind, some rank is in no group or in several."""
+    if run.case.is_refused:
+        return False
+    ranks = list(range(run.case.n_ranks))
+    groups = (run.got["groups"][kind] for kind in wrong_kinds(run))
+    return any(sorted(rank for group in each for rank in group) != ranks for each in groups)
+
+
 def in_words(run: Observation) -> str:
     case = run.case
     sizes = {name: getattr(case, name) for name in ("context", "pipeline", "expert") if getattr(case, name) > 1}
@@ -175,7 +194,19 @@ RANK_GROUPS = Oracle(
     },
     diagnose=(
         Hint(
-            lambda run: run.got["refused"] and not run.case.is_refused,
+            lambda run: not run.got["refused"] and not run.case.is_refused and set(run.got["groups"]) != set(KINDS),
+            "A kind is missing or has another name. Return all seven, under the names of the list.",
+        ),
+        Hint(
+            lambda run: refused_though_it_fits(run) and run.case.data % run.case.expert != 0,
+            "These sizes fit. `expert` has to divide data * context, and need not divide the size of the data groups.",
+        ),
+        Hint(
+            lambda run: refused_though_it_fits(run) and bool(run.case.ranks_per_node % run.case.tensor_and_context),
+            "These sizes fit. Only tensor groups have to stay inside a node: context groups may go from node to node.",
+        ),
+        Hint(
+            refused_though_it_fits,
             "These sizes fit. A tensor group stays inside a node if `tensor` divides `ranks_per_node`; it need not be "
             "as large as a node.",
         ),
@@ -252,7 +283,11 @@ RANK_GROUPS = Oracle(
             for kind, what in WHAT.items()
         ),
         Hint(
-            lambda run: not run.case.is_refused and bool(wrong_kinds(run)),
+            is_right_but_for_the_order,
+            "The groups are right, but the ranks of each have to be in ascending order.",
+        ),
+        Hint(
+            leaves_ranks_out,
             "Each rank is in exactly one group of each kind; where a kind has groups of 1, every rank has one of its "
             "own.",
         ),
