@@ -22,6 +22,7 @@ import tarfile
 import warnings
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate, islice
 
 import numpy as np
@@ -753,7 +754,19 @@ for name, run in loops.items():
 guesses.settle("speed-up of the loop", loops["slow"].seconds / loops["yours"].seconds)
 
 # %% tags=["figure"]
-labkit.figures.gantt({name: run.spans for name, run in loops.items()})
+labkit.figures.gantt_player(
+    lambda n_cores: {
+        name: lab07.timed(loop, replace(lab07.LOOP, n_cores=n_cores)).spans
+        for name, loop in {"slow": slow_train, "yours": train}.items()
+    },
+    "cores",
+    values=(1, 2, 4, 8),
+    start=4,
+)
+
+# %% [markdown]
+# Move the slider: with one core, loading sets the time of your loop, and with two it hardly does any more. The slow loop
+# starts no workers, so more cores change nothing.
 
 # %% [markdown]
 # <details><summary>Check your prediction</summary>

@@ -533,7 +533,23 @@ labkit.figures.gantt({name: run.spans for name, run in fed.items()})
 # In the lower chart a copy and a product run together all the time, except at the two ends. With as few as eight
 # batches, these ends cost a noticeable part of the gain.
 #
-# Now other links, from 16 times faster to 16 times slower than the kernels. The line is your formula.
+# What if the link is faster or slower? Move the slider. The violet area counts the batches that are in use, from the
+# start of a batch's copy to the end of its kernel: the second buffer is what the overlap costs.
+
+# %% tags=["figure"]
+labkit.figures.gantt_player(
+    lambda ratio: {
+        name: run_traced(feeding(loop), feeder(ratio), simulate=True).spans
+        for name, loop in loops.items()
+    },
+    "a copy takes, in times of its kernel",
+    values=[("1/4", 1 / 4), ("1/2", 1 / 2), ("1", 1), ("2", 2), ("4", 4)],
+    start=1 / 2,
+    in_use=True,
+)
+
+# %% [markdown]
+# Now the speed-up, for links from 16 times faster to 16 times slower than the kernels. The line is your formula.
 
 # %%
 ratios = (1 / 16, 1 / 4, 1, 4, 16)

@@ -291,8 +291,13 @@ labkit.figures.ddp_timeline(
 )
 
 # %% [markdown]
-# Look at what stands to the right of the dashed line: that is all that communication costs you.
-#
+# Look at what stands to the right of the dashed line: that is all that communication costs you. And here is one step of
+# your class with sliders. On a network with a tenth of the latency, which cap is the best one?
+
+# %% tags=["figure"]
+labkit.figures.ddp_player(DDP, train_step, job)
+
+# %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
 # 210 ms for 27 buckets: the calls have 162 ms of latency alone, more than the 120 ms of the backward pass, so they queue

@@ -844,7 +844,8 @@ guesses.settle("bytes a parameter", 2 + 2 + 4)
 labkit.figures.fsdp_timeline(spans) if spans else None
 
 # %% [markdown]
-# While the network gathers, the rank waits, and while it computes, the network is idle. Each gather could begin while the unit
+# While the network gathers, the rank waits, and while it computes, the network is idle. The violet area was measured on your
+# class: how many units' gathered weights there are. It should never be more than one. Each gather could begin while the unit
 # before it is still computing, at the price of two units that are whole at the same time: this is **prefetching**.
 #
 # <details><summary>Check your prediction</summary>
@@ -1048,7 +1049,10 @@ def fsdp_order(n_layers: int) -> list[tuple[str, int]]:
 check("16-prefetch", fsdp_order)
 
 # %% tags=["figure"]
-labkit.figures.sharded_step(fsdp_order)
+labkit.figures.sharded_step_player(fsdp_order)
+
+# %% [markdown]
+# Move the sliders. At which time of a gather does the network become the slower of the two?
 
 # %%
 if written(fsdp_order):

@@ -27,7 +27,7 @@ from labkit.material.lab17_bugs import run_finished_by, run_with
 from labkit.material.lab17_flow import flow_of_mlp
 from labkit.material.lab17_groups import sent_by_kind
 from labkit.material.lab17_sequence import block_costs
-from labkit.material.lab17_words import words_of_block
+from labkit.material.lab17_words import Colouring, words_of_block
 from labkit.material.lab17_loss import loss_bytes_sent
 from labkit.ranks import Comm
 
@@ -101,11 +101,12 @@ labkit.figures.cut_matrices_slider()
 # (There is no slider on a printed page.)
 #
 # Here is the same MLP as a chain of tensors, with the norm before it and the residual connection after it. The upper
-# row is the forward pass, and the lower row shows the gradient of each tensor. Before you write anything, say for each
-# box which of the three words describes it:
+# row is the forward pass, and the lower row shows the gradient of each tensor. Before you write anything, colour the
+# boxes: a click on a button gives its box the next of the three words. (On a printed page, say them.)
 
 # %% tags=["figure"]
-labkit.figures.tensor_words(known=False)
+colouring = Colouring()
+labkit.figures.colour_words(colouring)
 
 # %% [markdown]
 # **Predict:** look at the box "into A" in the lower row. It is the gradient of the input of $A$, as the backward pass
@@ -217,11 +218,11 @@ class LeaveRanks(torch.autograd.Function):
 check("17-tp-mlp", ParallelMLP)
 
 # %% tags=["figure"]
-labkit.figures.tensor_words()
+labkit.figures.tensor_words(yours=colouring)
 
 # %% [markdown]
-# The same boxes, now coloured: one process computed what each of four ranks would have, and compared it with the whole
-# tensors. A matrix product changes the word without communication. Everywhere else, a change of the word takes a
+# The right colours: one process computed what each of four ranks would have, and compared it with the whole tensors. If
+# you gave a box another word, it stands under the box in red. A matrix product changes the word without communication. Everywhere else, a change of the word takes a
 # collective. The two all-reduces mirror each other: where one pass has one, the other pass has nothing to do.
 
 # %%
@@ -438,6 +439,9 @@ guesses.settle("keys and values", 1 / shares["w_k"])
 # the cache of keys and values.
 #
 # </details>
+
+# %% [markdown]
+# [[stop]]
 
 # %% [markdown]
 # ## Cut what lies between the layers
@@ -836,6 +840,9 @@ if written(vocab_parallel_loss):
 # logits are still too large, cut the tokens into chunks as well, and compute one chunk's logits at a time.
 
 # %% [markdown]
+# [[stop]]
+
+# %% [markdown]
 # ## Look up tokens in a table that no rank holds whole
 #
 # This section is optional. The embedding is a table with one *row* for each token of the vocabulary. It is cut by rows:
@@ -907,6 +914,10 @@ check("17-vocab-embedding", vocab_parallel_embedding)
 
 # %% [markdown]
 # ## Decide who talks to whom
+#
+# The exercise of this section is optional; it is worth its time if you go on to labs 18 and 19, whose stages, parts of
+# the context and experts are laid over ranks like this. The first half, on what the groups send, belongs to every use
+# of tensor parallelism.
 #
 # A large run cuts in several directions at once. Each rank has a place in every one of them, and talks to different
 # ranks for different reasons. The ranks of a data group have different data, those of a context group different parts
@@ -1044,7 +1055,7 @@ def rank_groups(
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "17-rank-groups-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "17-rank-groups-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 check("17-rank-groups", rank_groups)
 
 # %% [markdown]
@@ -1127,7 +1138,7 @@ labkit.figures.gradient_ratios(one_bug.reference, one_bug.ranks)
 #
 # | kind | what went wrong | what the gradients look like |
 # |---|---|---|
-# | `"not summed"` | a norm works on a rank's own tokens only, and its gradient was not summed over the tensor group | one parameter: the gradients of the ranks of a tensor group add up to the reference |
+# | `"not summed"` | a parameter is used on a rank's own tokens only, as a norm is, and its gradient was not summed over the tensor group | one parameter: the gradients of the ranks of a tensor group add up to the reference |
 # | `"replicas not summed"` | several ranks hold the same key and value head, each for its own query heads, and its gradient was not summed over them | one parameter: the same, but only the ranks of a tensor group whose *references are equal* add up to it, and these are not all of the group |
 # | `"wrong group"` | the gradient of a cut weight was averaged over all ranks, not over its data group | one parameter: every rank has the mean of the references of its tensor group |
 # | `"on every rank"` | a bias was added by every rank before the sum (it is 0 at the start, so the loss is right) | one parameter: $t$ times the reference |
@@ -1171,9 +1182,10 @@ guesses.settle("bugs that change the first loss", n_seen)
 #   it has: float64 tensors of the same shape. The names come in the order of the forward pass.
 # - `groups["tensor"]` and `groups["data"]` are lists of groups, as `rank_groups` returns them. Their sizes are not
 #   always 4 and 2.
-# - `kind` is one of the ten strings of the table. `parameter` is the name of the wrong parameter. For
-#   `"ties not summed"` it is the first of the two names. For `"backward not reduced"` it is the wrong parameter nearest
-#   to the loss. If *all* parameters are wrong, it is `"all"`.
+# - `kind` is one of the ten strings of the table. Tell it by the numbers: the same parameter can have bugs of several
+#   kinds, so its name is not enough.
+# - `parameter` is the name of the wrong parameter. For `"ties not summed"` it is the first of the two names. For
+#   `"backward not reduced"` it is the wrong parameter nearest to the loss. If *all* parameters are wrong, it is `"all"`.
 # - A run has at most one bug. Tensors that should be equal are: the norm of their difference is at most $10^{-8}$ of
 #   their norm. All others differ by far more.
 #

@@ -22,11 +22,11 @@ from labkit.figures.contest import contest
 from labkit.figures.cost_model import Between, between_nodes, between_nodes_bars, cost_map, time_against_size
 from labkit.figures.critical_batch import batch_slider, two_batch_sizes
 from labkit.figures.cut_logits import cut_logits
-from labkit.figures.ddp import ddp_scaling, ddp_timeline, normalization_error
+from labkit.figures.ddp import ddp_player, ddp_scaling, ddp_timeline, normalization_error
 from labkit.figures.expert_load import expert_load, expert_player
 from labkit.figures.formats import bit_fields, number_line, quantization_error
 from labkit.figures.fused_bytes import fused_bytes
-from labkit.figures.gantt import gantt
+from labkit.figures.gantt import gantt, gantt_player
 from labkit.figures.ghost_ladder import ghost_ladder
 from labkit.figures.gradient_noise import gradient_noise
 from labkit.figures.gradient_ratios import gradient_ratios
@@ -76,7 +76,7 @@ from labkit.figures.sampler import who_sees_what
 from labkit.figures.scaling import scaling_law
 from labkit.figures.schedule_game import schedule_game, schedule_strip
 from labkit.figures.sharded_start import init_peaks, recut_map
-from labkit.figures.sharded_step import sharded_step
+from labkit.figures.sharded_step import sharded_step, sharded_step_player
 from labkit.figures.sharding import held_by_stage, sharding_bars, sharding_sliders, tokens_that_hide
 from labkit.figures.source_heat import source_heat
 from labkit.figures.step_moments import step_moments
@@ -92,6 +92,7 @@ from labkit.figures.warmup import rms_over_scale
 from labkit.figures.warp_accesses import address_player, lane_addresses, warp_player, warp_sectors
 from labkit.figures.waves import wave_staircase
 from labkit.figures.weight_steps import newton_schulz_player, step_beside_gap, step_player
+from labkit.figures.words_game import colour_words
 
 __all__ = [
     "Between",
@@ -127,11 +128,13 @@ __all__ = [
     "code_usage",
     "collective_player",
     "collective_steps",
+    "colour_words",
     "contest",
     "cost_map",
     "cut_logits",
     "cut_matrices",
     "cut_matrices_slider",
+    "ddp_player",
     "ddp_scaling",
     "ddp_timeline",
     "deal_player",
@@ -146,6 +149,7 @@ __all__ = [
     "fused_bytes",
     "fused_chain",
     "gantt",
+    "gantt_player",
     "ghost_ladder",
     "gradient_histogram",
     "gradient_noise",
@@ -215,6 +219,7 @@ __all__ = [
     "segment_tradeoff",
     "sequence_costs",
     "sharded_step",
+    "sharded_step_player",
     "sharding_bars",
     "sharding_sliders",
     "shuffle_places",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -10,7 +12,9 @@ from matplotlib.figure import Figure
 from labkit.exercises.lab15.ddp import Job
 from labkit.figures.canvas import DPI, TRUTH, LabFigure, new_figure
 from labkit.figures.lanes import COMPUTE, TRANSFER, Bar, Panel, timeline
+from labkit.figures.sliders import with_sliders
 from labkit.material.lab15 import Timeline, scaling_of
+from labkit.material.lab15 import timeline as timed_step
 
 # Okabe and Ito's colours, told apart by every kind of colour vision, and a marker each.
 STYLES = (("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "D"), ("#CC79A7", "v"))
@@ -34,6 +38,22 @@ def ddp_timeline(steps: Mapping[str, Timeline]) -> Figure:
     legend = {"backward pass of a block": COMPUTE, "all-reduce": TRANSFER}
     xlabel = "milliseconds on the virtual clock (dashed: the backward pass alone)"
     return timeline(panels, legend, xlabel, end=1e3 * max(step.step_s for step in steps.values()))
+
+
+def ddp_player(ddp_class: Callable[..., Any], train_step: Callable[..., Any], job: Job) -> object:
+    """A step of the student's class under sliders over the cap of a bucket and the latency of a message."""
+
+    @cache
+    def step(cap_blocks: float, latency_ms: float) -> Timeline:
+        return timed_step(ddp_class, train_step, replace(job, cap_blocks=cap_blocks), latency_ms / 1e3)
+
+    caps = [("a parameter", 0.01), *((f"{n:g} blocks" if n > 1 else "a block", n) for n in (1, 2, 3, 4, 6))]
+    sliders = {
+        "cap_blocks": ("a bucket for", [*caps, ("everything", 100)], 1),
+        "latency_ms": ("latency of a message, ms", (0.1, 0.3, 1.0, 3.0), 1.0),
+    }
+    step(cap_blocks=1, latency_ms=1.0)  # a stub is met here, and not in the middle of a widget
+    return with_sliders(lambda **values: ddp_timeline({"yours": step(**values)}), sliders)
 
 
 def ddp_scaling(ddp_class: Callable[..., Any], train_step: Callable[..., Any], job: Job) -> Figure:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -17,6 +19,7 @@ from labkit.figures.lanes import (
     Panel,
     timeline,
 )
+from labkit.figures.sliders import with_sliders
 from labkit.simdevice import Span
 
 COLOURS = {
@@ -37,10 +40,11 @@ LABELS = {
 }
 
 
-def gantt(traces: Mapping[str, Sequence[Span]] | Sequence[Span]) -> Figure:
+def gantt(traces: Mapping[str, Sequence[Span]] | Sequence[Span], in_use: bool = False) -> Figure:
     """One chart for each trace, on a common time axis that starts with the first kernel or copy of each.
 
-    traces: by title, or a single trace.
+    traces: by title, or a single trace. in_use: draw below each how many copied batches are in use, where every batch
+    is copied once and needs one kernel.
     """
     if not isinstance(traces, Mapping):
         traces = {"": traces}
@@ -48,11 +52,24 @@ def gantt(traces: Mapping[str, Sequence[Span]] | Sequence[Span]) -> Figure:
         raise ValueError("there is nothing to draw: none of the traces has a span")
     there = {span.kind for spans in traces.values() for span in spans}
     legend = {LABELS[kind]: colour for kind, colour in COLOURS.items() if kind in there}
-    panels = [_panel(title, spans) for title, spans in traces.items()]
+    panels = [_panel(title, spans, in_use) for title, spans in traces.items()]
     return timeline(panels, legend, "ms since the first kernel or copy")
 
 
-def _panel(title: str, spans: Sequence[Span]) -> Panel:
+def gantt_player(
+    traces_of: Callable[[Any], Mapping[str, Sequence[Span]]],
+    label: str,
+    values: Sequence[Any],
+    start: Any,
+    in_use: bool = False,
+) -> object:
+    """`gantt` of traces_of(value) under a slider over the values (or pairs of a text and a value)."""
+    known = cache(traces_of)
+    known(start)  # a stub is met here, and not in the middle of a widget
+    return with_sliders(lambda value: gantt(known(value), in_use), {"value": (label, values, start)})
+
+
+def _panel(title: str, spans: Sequence[Span], in_use: bool) -> Panel:
     lanes, start_s = _lanes(spans), _first_s(spans)
     rows = list(lanes)
     bars = [
@@ -67,7 +84,26 @@ def _panel(title: str, spans: Sequence[Span]) -> Panel:
     ]
     if spans:
         title = f"{title}: {1e3 * _length_s(spans):.2f} ms".removeprefix(": ")
-    return Panel(title, list(lanes.values()), bars)
+    if not in_use:
+        return Panel(title, list(lanes.values()), bars)
+    kept = _in_use(spans, start_s)
+    name = f"batches in use, ≤ {max(n for _, n in kept)}"
+    return Panel(title, list(lanes.values()), bars, kept=kept, kept_name=name)
+
+
+def _in_use(spans: Sequence[Span], start_s: float) -> list[tuple[float, int]]:
+    """(ms, batches in use from then on): one more when its copy begins, one less when its kernel has ended."""
+    copies, kernels = (
+        sorted((span for span in spans if span.kind == kind), key=lambda span: span.start_s)
+        for kind in ("to device", "kernel")
+    )
+    changes = [(copy.start_s, 1) for copy in copies] + [(kernel.end_s, -1) for kernel in kernels]
+    steps, now = [(0.0, 0)], 0
+    # Where one batch ends as the next begins, there are not two at once: times of a simulation are rounded.
+    for time_s, change in sorted((round(time_s, 12), change) for time_s, change in changes):
+        now += change
+        steps.append((1e3 * (time_s - start_s), now))
+    return steps
 
 
 def _lanes(spans: Sequence[Span]) -> dict[int, str]:

@@ -92,7 +92,7 @@ SPANS = {
 
 
 def fsdp_timeline(spans: UnitSpans) -> Figure:
-    """One step of one rank: above when it computes, below when it gathers and reduces."""
+    """One step of one rank: when it computes, when it gathers and reduces, and how many units it has whole."""
     bars = [
         Bar(row, 1e3 * start_s, 1e3 * end_s, SPANS[what])
         for row, some in enumerate((spans.compute, spans.network))
@@ -101,7 +101,9 @@ def fsdp_timeline(spans: UnitSpans) -> Figure:
     computing_s = sum(end_s - start_s for _, start_s, end_s in spans.compute)
     title = f"{1e3 * spans.step_s:.0f} ms, of which the rank computes {1e3 * computing_s:.0f} ms"
     legend = {name.replace("_", "-"): colour for name, colour in SPANS.items()}
-    panel = Panel(title, ("compute", "network"), bars)
+    whole = [(1e3 * time_s, n) for time_s, n in spans.whole]
+    most = max((n for _, n in whole), default=0)
+    panel = Panel(title, ("compute", "network"), bars, kept=whole, kept_name=f"whole units, ≤ {most}")
     figure = timeline([panel], legend, "milliseconds on the virtual clock", 8.6)
-    figure.alt = f"A step of {1e3 * spans.step_s:.0f} ms in which computing and sending take turns."
+    figure.alt = f"{title}. At most {most} of the units are whole at the same time."
     return figure

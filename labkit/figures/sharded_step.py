@@ -11,6 +11,7 @@ from labkit.clock import Span, makespan
 from labkit.exercises.lab16.prefetch import GPU, NETWORK, BadOrder, Blocks, Command, gathers_when_needed
 from labkit.exercises.lab16.prefetch import timeline as played
 from labkit.figures.lanes import COMPUTE, COMPUTE_BACK, TRANSFER, TRANSFER_BACK, Bar, Panel, timeline
+from labkit.figures.sliders import with_sliders
 
 COLOURS = {"gather": TRANSFER, "forward": COMPUTE, "backward": COMPUTE_BACK, "reduce": TRANSFER_BACK}
 LABELS = {
@@ -22,9 +23,11 @@ LABELS = {
 LANES = (NETWORK, GPU)
 
 
-def sharded_step(fsdp_order: Callable[[int], Sequence[Command]] | None = None, n_layers: int = 4) -> Figure:
+def sharded_step(
+    fsdp_order: Callable[[int], Sequence[Command]] | None = None, n_layers: int = 4, gather_ms: float = 3.0
+) -> Figure:
     """The order that gathers when needed, and below it the student's. One that is no training step is a note."""
-    case = Blocks(n_layers)
+    case = Blocks(n_layers, gather_ms)
     orders = {"each layer gathered when it is needed": gathers_when_needed(n_layers)}
     if fsdp_order is not None:
         orders["your order"] = list(fsdp_order(n_layers))
@@ -34,6 +37,20 @@ def sharded_step(fsdp_order: Callable[[int], Sequence[Command]] | None = None, n
         "; ".join(panel.title for panel in panels) + "."
     )
     return figure
+
+
+def sharded_step_player(fsdp_order: Callable[[int], Sequence[Command]]) -> object:
+    """`sharded_step` of the student's order, with sliders over the layers and over the time that a gather takes."""
+    fsdp_order(1)  # a stub is met here, and not in the middle of a widget
+
+    def draw(n_layers: int, gather_ms: float) -> Figure:
+        return sharded_step(fsdp_order, n_layers, gather_ms)
+
+    sliders = {
+        "gather_ms": ("gathering a layer, ms", (1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0), 3.0),
+        "n_layers": ("layers", (1, 2, 4, 6, 8), 4),
+    }
+    return with_sliders(draw, sliders)
 
 
 def _panel(title: str, order: Sequence[Command], case: Blocks) -> Panel:

@@ -5,12 +5,14 @@ Which it is comes from `labkit.material.lab17_words`, which finds it from values
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from labkit.figures.canvas import DPI, OTHER, TRUTH, LabFigure
-from labkit.material.lab17_words import STAGES, Word, words_of_block
+from labkit.material.lab17_words import STAGES, Colouring, Word, words_of_block
 
 RANKS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7")
 COPY = "#9fb3c8"
@@ -22,12 +24,56 @@ FORWARD, BACKWARD = 2.1, 0.0
 MEANINGS = ("replicated: a copy on each rank", "sharded: a part on each rank", "partial: a term of a sum on each rank")
 
 
-def tensor_words(known: bool = True, sequence_parallel: bool = False) -> Figure:
+def tensor_words(sequence_parallel: bool = False, yours: Colouring | None = None) -> Figure:
     """The tensors of a block above, their gradients below, and the collectives where the word changes.
 
-    known: whether the words are drawn; white boxes otherwise, to be coloured by hand.
+    yours: words that a student has given; one that is not right stands in red under its box.
     """
     forward, backward = words_of_block(sequence_parallel)
+    figure, axes = _boxes(forward, backward)
+    for number, stage in enumerate(STAGES[1:], 1):
+        before, x = STAGES[number - 1], STEP * number
+        _collective(axes, x, FORWARD, forward[before], forward[stage])
+        _collective(axes, x, BACKWARD, backward[stage], backward[before])
+    figure.alt = "; ".join(f"{stage}: {_say(forward[stage])}, gradient {_say(backward[stage])}" for stage in STAGES)
+    if yours is not None and yours.n_given:
+        n_right = _mark(axes, FORWARD, yours.forward, forward) + _mark(axes, BACKWARD, yours.backward, backward)
+        told = f"{n_right} of the {yours.n_given} words that you gave are right"
+        axes.set_title(told + ("; in red, the others" if n_right < yours.n_given else ""), loc="left", fontsize=10)
+        figure.alt = f"{told}. {figure.alt}"
+    return figure
+
+
+def white_boxes(given: Colouring | None = None) -> LabFigure:
+    """The same boxes in white, but for those that have been given a word, right or wrong."""
+    forward, backward = (
+        {stage: UNKNOWN if stage not in words else _drawn_as(words[stage]) for stage in STAGES}
+        for words in ((given.forward, given.backward) if given else ({}, {}))
+    )
+    figure, _ = _boxes(forward, backward)
+    figure.alt = "The tensors of an MLP block and their gradients as white boxes: " + ", ".join(STAGES)
+    if given and given.n_given:
+        told = [f"{stage} {word}" for stage, word in given.forward.items()]
+        told += [f"gradient of {stage} {word}" for stage, word in given.backward.items()]
+        figure.alt += ". Coloured so far: " + ", ".join(told)
+    return figure
+
+
+def _drawn_as(word: str) -> Word:
+    return Word(word, "columns" if word == "sharded" else "")
+
+
+def _mark(axes: Axes, y: float, given: Mapping[str, str], right: Mapping[str, Word]) -> int:
+    """Write each wrong word under its box, and return how many are right."""
+    wrong = {stage: word for stage, word in given.items() if word != right[stage].name}
+    for stage, word in wrong.items():
+        x = STEP * STAGES.index(stage) + WIDTH / 2
+        axes.text(x, y - 0.06, word, ha="center", va="top", fontsize=8, color=OTHER)
+    return len(given) - len(wrong)
+
+
+def _boxes(forward: Mapping[str, Word], backward: Mapping[str, Word]) -> tuple[LabFigure, Axes]:
+    """Both rows with their words, arrows and legend."""
     figure = LabFigure(figsize=(9.6, 3.9), dpi=DPI, layout="constrained", facecolor="white")
     axes = figure.add_subplot()
     axes.axis("off")
@@ -39,21 +85,13 @@ def tensor_words(known: bool = True, sequence_parallel: bool = False) -> Figure:
     for number, stage in enumerate(STAGES):
         x = STEP * number
         for y, words in ((FORWARD, forward), (BACKWARD, backward)):
-            draw_word(axes, x, y, words[stage] if known else UNKNOWN)
+            draw_word(axes, x, y, words[stage])
         axes.text(x + WIDTH / 2, FORWARD + HEIGHT + 0.12, stage, ha="center", va="bottom", fontsize=9)
         if number:
             _arrow(axes, x - STEP + WIDTH, x, FORWARD, OPERATIONS[number - 1])
             _arrow(axes, x, x - STEP + WIDTH, BACKWARD, "")
-            before = STAGES[number - 1]
-            if known:
-                _collective(axes, x, FORWARD, forward[before], forward[stage])
-                _collective(axes, x, BACKWARD, backward[stage], backward[before])
     _legend(axes)
-    if known:
-        figure.alt = "; ".join(f"{stage}: {_say(forward[stage])}, gradient {_say(backward[stage])}" for stage in STAGES)
-    else:
-        figure.alt = "The tensors of an MLP block and their gradients as white boxes: " + ", ".join(STAGES)
-    return figure
+    return figure, axes
 
 
 def draw_word(axes: Axes, x: float, y: float, word: Word, sign: str = "?") -> None:

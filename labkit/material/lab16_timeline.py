@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from labkit.ranks import Cluster, Comm, Wire, measure_ranks
 
@@ -20,12 +21,55 @@ WIDTH = 120
 class UnitSpans:
     """One step of rank 0: when it computed ("forward", "backward"), and when it sent ("all_gather", "reduce_scatter").
 
-    UnitSpans(compute=(("forward", 0.006, 0.016),), network=(("all_gather", 0.0, 0.006),), step_s=0.016)
+    whole: (seconds, units whose gathered weights were there from then on).
+
+        UnitSpans((("forward", 0.006, 0.016),), (("all_gather", 0.0, 0.006),), 0.016, ((0.0, 1), (0.016, 0)))
     """
 
     compute: tuple[Span, ...]
     network: tuple[Span, ...]
     step_s: float
+    whole: tuple[tuple[float, int], ...] = ()
+
+
+class _Gathers:
+    """A rank's communicator that notes what was gathered, and for how long it was there.
+
+    It looks whenever time may have gone by: before and after each pass, and before each call.
+    """
+
+    def __init__(self, comm: Comm) -> None:
+        self._comm = comm
+        self._gathered: list[StorageWeakRef] = []
+        self.whole: list[tuple[float, int]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        self.look()
+        return getattr(self._comm, name)
+
+    def look(self) -> None:
+        """Count what is still there. What has gone since the last look went at once, when nothing ran."""
+        there = sum(not one.expired() for one in self._gathered)
+        if there != (self.whole[-1][1] if self.whole else 0):
+            self.whole.append((self._comm.now_s, there))
+
+    def compute(self, seconds: float) -> None:
+        self.look()
+        self._comm.compute(seconds)
+        self.look()
+
+    def all_gather_single(self, output: Tensor, input: Tensor, async_op: bool = False) -> Any:
+        self._gathered.append(StorageWeakRef(output.untyped_storage()))
+        self.look()
+        return self._comm.all_gather_single(output, input, async_op)
+
+    all_gather_into_tensor = all_gather_single
+
+    def all_gather(self, tensor_list: Any, tensor: Tensor, async_op: bool = False) -> Any:
+        """Parts that are joined afterwards: the first of them stands for the unit."""
+        self._gathered.append(StorageWeakRef(tensor_list[0].untyped_storage()))
+        self.look()
+        return self._comm.all_gather(tensor_list, tensor, async_op)
 
 
 class _Timed(torch.autograd.Function):
@@ -72,16 +116,20 @@ def unit_timeline(
     sent = (n_ranks - 1) * 2 * (-(-n_elements // n_ranks))
     cluster = Cluster(within=Wire(0.0, sent / gather_s))
 
-    def rank(comm: Comm) -> None:
-        mine = spans if comm.rank == 0 else []
-        units = [sharded(_Unit(comm, mine, forward_s), comm, torch.bfloat16, torch.bfloat16) for _ in range(n_units)]
+    def rank(comm: Comm) -> list[tuple[float, int]]:
+        mine, looked = spans if comm.rank == 0 else [], _Gathers(comm)
+        units = [
+            sharded(_Unit(looked, mine, forward_s), looked, torch.bfloat16, torch.bfloat16) for _ in range(n_units)
+        ]
         x = torch.ones(2, WIDTH, dtype=torch.bfloat16, requires_grad=True)
         for unit in units:
             x = unit(x)
         x.float().sum().backward()
+        looked.look()
+        return looked.whole
 
-    _, traffic = measure_ranks(rank, n_ranks, cluster=cluster)
-    return UnitSpans(tuple(spans), _calls(traffic.transfers), traffic.seconds)
+    wholes, traffic = measure_ranks(rank, n_ranks, cluster=cluster)
+    return UnitSpans(tuple(spans), _calls(traffic.transfers), traffic.seconds, tuple(wholes[0]))
 
 
 def _calls(transfers: Any) -> tuple[Span, ...]:

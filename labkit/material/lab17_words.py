@@ -6,7 +6,7 @@ No messages are sent: one process computes what each rank would have, by autogra
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -26,6 +26,30 @@ class Word:
 
     name: str
     along: str = ""
+
+
+WORDS = ("replicated", "sharded", "partial")
+
+
+@dataclass
+class Colouring:
+    """The words that a student has given tensors and their gradients, by stage; without one where they have not.
+
+    Colouring(forward={"x": "replicated"}, backward={"x A": "sharded"})
+    """
+
+    forward: dict[str, str] = field(default_factory=dict)
+    backward: dict[str, str] = field(default_factory=dict)
+
+    def give_next(self, way: str, stage: str) -> str:
+        """Give a tensor ("forward") or its gradient ("backward") the word after the one that it has, and return it."""
+        words = {"forward": self.forward, "backward": self.backward}[way]
+        words[stage] = WORDS[(WORDS.index(words[stage]) + 1) % len(WORDS)] if stage in words else WORDS[0]
+        return words[stage]
+
+    @property
+    def n_given(self) -> int:
+        return len(self.forward) + len(self.backward)
 
 
 def word_of(ranks: Sequence[Tensor], whole: Tensor, atol: float = 1e-5) -> Word:

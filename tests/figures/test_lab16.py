@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import math
 
+import pytest
+import torch
+from torch import Tensor, nn
+
 from labkit import figures
 from labkit.figures.sharding import crossing, sharding_bars, tokens_that_cover, tokens_that_fit
 from labkit.figures.two_halves import halves_of
 from labkit.material.lab16 import Trained
-from labkit.material.lab16_timeline import UnitSpans
+from labkit.material.lab16_timeline import WIDTH, UnitSpans, unit_timeline
+from labkit.ranks import Comm
 
 
 def kept(method, n_params, n_nodes, ranks_per_node):
@@ -69,7 +74,37 @@ def test_lines_show_what_was_held() -> None:
 
 
 def test_the_timeline_shows_every_span() -> None:
-    spans = UnitSpans((("forward", 0.002, 0.004),), (("all_gather", 0.0, 0.002),), 0.004)
+    spans = UnitSpans((("forward", 0.002, 0.004),), (("all_gather", 0.0, 0.002),), 0.004, ((0.0, 1), (0.004, 0)))
     figure = figures.fsdp_timeline(spans)
     assert [(bar.get_x(), bar.get_width()) for bar in figure.axes[0].patches] == [(2, 2), (0, 2)]
     assert figure.axes[0].get_title(loc="left") == "4 ms, of which the rank computes 2 ms"
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["compute", "network", "whole units, ≤ 1"]
+
+
+class Unsharded(nn.Module):
+    """Gathers each unit's weights for its forward pass, and keeps them or not."""
+
+    def __init__(self, module: nn.Module, comm: Comm, keeps: bool) -> None:
+        super().__init__()
+        self.module, self.comm, self.keeps, self.kept = module, comm, keeps, []
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.module.to(x.dtype)
+        part = torch.zeros(WIDTH * (WIDTH + 1) // self.comm.world_size, dtype=x.dtype)
+        whole = part.new_empty(self.comm.world_size * len(part))
+        self.comm.all_gather_single(whole, part)
+        self.kept += [whole] * self.keeps
+        return self.module(x)
+
+
+@pytest.mark.parametrize(("keeps", "most"), [(False, 1), (True, 3)])
+def test_how_many_units_are_whole_is_measured(keeps: bool, most: int) -> None:
+    spans = unit_timeline(
+        lambda module, comm, *dtypes: Unsharded(module, comm, keeps), n_units=3, n_ranks=2, gather_s=0.006
+    )
+    assert max(n for _, n in spans.whole) == most
+    assert spans.whole[0] == (0.0, 1)
+    if keeps:
+        assert [time_s for time_s, _ in spans.whole] == pytest.approx([0, 0.016, 0.032])
+    else:
+        assert spans.whole[1][0] == pytest.approx(0.016), "gone when its forward pass is done"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 import pytest
 import torch
 
 from labkit import figures
 from labkit.figures.canvas import OTHER, TRUTH, YOURS
+from labkit.figures.tensor_words import white_boxes
 from labkit.material.lab17_sequence import BlockCost
-from labkit.material.lab17_words import STAGES, Word, word_of
+from labkit.material.lab17_words import STAGES, WORDS, Colouring, Word, word_of
 
 pytestmark = pytest.mark.lab("17")
 
@@ -63,9 +66,40 @@ def test_a_block_has_one_all_reduce_each_way_or_its_two_halves() -> None:
 
     assert drawn(False) == ["all-reduce"] * 2
     assert drawn(True) == ["all-\ngather"] * 2 + ["reduce-\nscatter"] * 2
-    blank = figures.tensor_words(known=False)
+    blank = white_boxes()
     assert sum(text.get_text() == "?" for text in blank.axes[0].texts) == 2 * len(STAGES)
     assert "partial" not in blank.alt
+
+
+def test_words_that_are_not_right_stand_in_red_under_their_boxes() -> None:
+    given = Colouring({"x": "replicated", "x A": "partial"}, {"into A": "partial", "x A B": "partial"})
+    figure = figures.tensor_words(yours=given)
+    red = [text for text in figure.axes[0].texts if text.get_color() == OTHER and "reduce" not in text.get_text()]
+    assert [text.get_text() for text in red] == ["partial", "partial"]
+    assert figure.axes[0].get_title(loc="left") == "2 of the 4 words that you gave are right; in red, the others"
+    assert figures.tensor_words(yours=Colouring()).axes[0].get_title(loc="left") == ""
+
+
+def test_a_click_gives_a_box_its_next_word() -> None:
+    widgets = pytest.importorskip("ipywidgets")
+    given = Colouring()
+    upper, lower, chart = figures.colour_words(given).children
+    buttons = {(row, one.description): one for row in (upper, lower) for one in row.children if hasattr(one, "click")}
+    assert len(buttons) == 2 * len(STAGES) and isinstance(chart, widgets.HTML)
+    pictures = [chart.value]
+    for _ in WORDS:
+        buttons[lower, "into A"].click()
+        pictures.append(chart.value)
+    assert given == Colouring(backward={"into A": "partial"})
+    assert len(set(pictures)) == len(pictures), "each click is drawn"
+    assert "Coloured so far: gradient of into A partial" in chart.value
+    buttons[lower, "into A"].click()
+    assert given.backward == {"into A": "replicated"} and chart.value == pictures[1]
+
+
+def test_without_widgets_the_boxes_are_white(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert "white boxes" in figures.colour_words(Colouring()).alt
 
 
 @pytest.mark.parametrize("n_ranks", [1, 2, 4, 8])

@@ -41,7 +41,7 @@ MEND = Exercise(
     id="17-mend",
     title="Mend what blame has found",
     points=2,
-    minutes=15,
+    minutes=10,
     difficulty=1,
     answers=(Answer("finish_gradients"),),
     public=(Finished(), Finished(3, 2, 3, tied=True), Finished(2, 3, 2), Finished(1, 2, 1)),

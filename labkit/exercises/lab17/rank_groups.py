@@ -76,7 +76,8 @@ def drive_rank_groups(ans, case: Grid, tree: dict, stage) -> dict[str, Any]:
 RANK_GROUPS = Exercise(
     id="17-rank-groups",
     title="Who talks to whom",
-    points=3,
+    points=1.5,
+    optional=True,
     minutes=25,
     difficulty=2,
     answers=(Answer("rank_groups"),),
