@@ -292,7 +292,7 @@ labkit.figures.ddp_timeline(
 
 # %% [markdown]
 # Look at what stands to the right of the dashed line: that is all that communication costs you. And here is one step of
-# your class with sliders. On a network with a tenth of the latency, which cap is the best one?
+# your class with sliders. With three times the latency, which cap is the best one?
 
 # %% tags=["figure"]
 labkit.figures.ddp_player(DDP, train_step, job)
@@ -304,7 +304,8 @@ labkit.figures.ddp_player(DDP, train_step, job)
 # up. A bucket for each block is best, with 137 ms. Nearly everything travels for free. What remains is 9 ms for
 # the last block, and 8 ms for the embedding and the layer that nobody calls. Three blocks in a bucket leave 15 ms and
 # 8 ms, so the step takes 143 ms. One bucket has nothing to hide behind: 6 ms of latency, 3 ms for each block, and 2 ms
-# for the rest, 164 ms in all.
+# for the rest, 164 ms in all. With three times the latency, three blocks in a bucket are best (167 ms): a bucket for each
+# block would cost 282 ms.
 #
 # </details>
 

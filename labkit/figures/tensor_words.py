@@ -39,7 +39,7 @@ def tensor_words(sequence_parallel: bool = False, yours: Colouring | None = None
     if yours is not None and yours.n_given:
         n_right = _mark(axes, FORWARD, yours.forward, forward) + _mark(axes, BACKWARD, yours.backward, backward)
         told = f"{n_right} of the {yours.n_given} words that you gave are right"
-        axes.set_title(told + ("; in red, the others" if n_right < yours.n_given else ""), loc="left", fontsize=10)
+        axes.set_title(told + "; the others stand in red" * (n_right < yours.n_given), loc="left", fontsize=10)
         figure.alt = f"{told}. {figure.alt}"
     return figure
 
@@ -68,7 +68,8 @@ def _mark(axes: Axes, y: float, given: Mapping[str, str], right: Mapping[str, Wo
     wrong = {stage: word for stage, word in given.items() if word != right[stage].name}
     for stage, word in wrong.items():
         x = STEP * STAGES.index(stage) + WIDTH / 2
-        axes.text(x, y - 0.06, word, ha="center", va="top", fontsize=8, color=OTHER)
+        # Below the names of the collectives, which stand between the boxes.
+        axes.text(x, y - 0.33, f"not {word}", ha="center", va="top", fontsize=8, color=OTHER)
     return len(given) - len(wrong)
 
 

@@ -75,8 +75,8 @@ def test_words_that_are_not_right_stand_in_red_under_their_boxes() -> None:
     given = Colouring({"x": "replicated", "x A": "partial"}, {"into A": "partial", "x A B": "partial"})
     figure = figures.tensor_words(yours=given)
     red = [text for text in figure.axes[0].texts if text.get_color() == OTHER and "reduce" not in text.get_text()]
-    assert [text.get_text() for text in red] == ["partial", "partial"]
-    assert figure.axes[0].get_title(loc="left") == "2 of the 4 words that you gave are right; in red, the others"
+    assert [text.get_text() for text in red] == ["not partial", "not partial"]
+    assert figure.axes[0].get_title(loc="left") == "2 of the 4 words that you gave are right; the others stand in red"
     assert figures.tensor_words(yours=Colouring()).axes[0].get_title(loc="left") == ""
 
 
