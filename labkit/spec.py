@@ -232,6 +232,7 @@ class Oracle:
     errors:     the hint on an exception that the answer raises, by a part of its text; for those whose text and line
                 leave the mistake open.
     fact:       run -> what is off about a wrong value that no hint explains, in the exercise's units, or None.
+    strip:      run -> what the answer did, in a few lines of text that are shown as they are, or None.
     axis:       what hidden cases have that the public ones do not, as told to whom only those fail.
     call:       run -> how the answer was called, in the student's names and values ("scale(x, by=2)"); where it is
                 None, a case is shown by its fields.
@@ -253,6 +254,7 @@ class Oracle:
     diagnose: tuple[Hint | Rivals, ...] = ()
     errors: Mapping[str, str] = field(default_factory=dict)
     fact: Callable[[CaseRun], str | None] | None = None
+    strip: Callable[[CaseRun], str | None] | None = None
     axis: str = "sizes, dtypes and special values that the public cases do not have"
     call: Callable[[Observation], str] | None = None
     places: Mapping[str, str] = field(default_factory=dict)

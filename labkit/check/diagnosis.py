@@ -8,7 +8,7 @@ wrong has been found out by then.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -45,10 +45,19 @@ def first_hint(oracle: Oracle, runs: Sequence[CaseRun]) -> str | None:
 
 def fact(oracle: Oracle, run: CaseRun) -> str | None:
     """What the oracle can say of a wrong value that no hint explains, such as by how much it is off."""
-    if oracle.fact is None or not _is_readable(run):
+    return _told(oracle.fact, run)
+
+
+def strip(oracle: Oracle, run: CaseRun) -> str | None:
+    """What the answer did, in lines of text, where the oracle can show it."""
+    return _told(oracle.strip, run)
+
+
+def _told(tell: Callable[[CaseRun], str | None] | None, run: CaseRun) -> str | None:
+    if tell is None or not _is_readable(run):
         return None
     try:
-        return oracle.fact(run)
+        return tell(run)
     except Exception:
         # As for a hint: what came back may be of any kind.
         return None

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from labkit.check.diagnosis import explanation, fact, first_hint, hint_on_form, unwritten_memory
+from labkit.check.diagnosis import explanation, fact, first_hint, hint_on_form, strip, unwritten_memory
 from labkit.check.points import gained
 from labkit.check.text import over_budget
 from labkit.check.verdict import Verdict
@@ -85,12 +85,14 @@ def judge(
     if failures:
         first, hint = failures[0], _hint(oracle, failures)
         note = fact(oracle, first.wrong) if first.wrong and not hint else None
+        played = strip(oracle, first.wrong) if first.wrong else None
+        more = [("played", played)] * bool(played) + [("note", note)] * bool(note)
         return Verdict(
             exercise.id,
             first.outcome,
             0.0,
             _headline(exercise, first, n_passed, n_cases),
-            (*first.rows, ("note", note)) if note else first.rows,
+            (*first.rows, *more),
             hint,
             budgets,
             n_passed,

@@ -20,9 +20,13 @@ def as_text(verdict: Verdict) -> str:
     """The verdict in a terminal's words, no line longer than 96 characters."""
     spent = _spent(verdict) if verdict.score > 0 else ""
     lines = _wrap(f"{mark_of(verdict)} ", verdict.headline + spent, 2)
-    for label, text in verdict.rows:
-        lines += _wrap(f"  {label}".ljust(_INDENT), text, _INDENT, max_lines=_MOST_LINES.get(label, 2))
     hint = _wrap("  hint".ljust(_INDENT), verdict.hint, _INDENT, max_lines=6) if verdict.hint else []
+    for label, text in verdict.rows:
+        if "\n" in text:  # lines that belong together: all of them, or none
+            shown = _as_it_is(f"  {label}".ljust(_INDENT), text)
+            lines += shown if len(lines) + len(shown) + len(hint) <= MAX_LINES else []
+            continue
+        lines += _wrap(f"  {label}".ljust(_INDENT), text, _INDENT, max_lines=_MOST_LINES.get(label, 2))
     return "\n".join(lines[: MAX_LINES - len(hint)] + hint)
 
 
@@ -38,6 +42,10 @@ def _wrap(lead: str, text: str, indent: int, max_lines: int | None = None) -> li
         break_on_hyphens=False,
     )
     return lines or [lead.rstrip()]
+
+
+def _as_it_is(lead: str, text: str) -> list[str]:
+    return [(lead if number == 0 else " " * _INDENT) + line for number, line in enumerate(text.splitlines())]
 
 
 def mark_of(verdict: Verdict) -> str:

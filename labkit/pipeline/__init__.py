@@ -14,6 +14,7 @@ from labkit.pipeline.actions import KINDS, Action, Costs, in_words, needs
 from labkit.pipeline.game import ScheduleGame
 from labkit.pipeline.rules import ScheduleError, live_counts
 from labkit.pipeline.run import Event, ScheduleRun, run_schedule
+from labkit.pipeline.strip import in_a_strip
 
 __all__ = [
     "KINDS",
@@ -23,6 +24,7 @@ __all__ = [
     "ScheduleError",
     "ScheduleGame",
     "ScheduleRun",
+    "in_a_strip",
     "in_words",
     "live_counts",
     "needs",

@@ -5,8 +5,8 @@ Whether ranks wait for one another in a circle is found by running them, in `run
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from labkit.pipeline.actions import KINDS, Action, in_words
 
@@ -19,7 +19,8 @@ class ScheduleError(ValueError):
     kind: "form" (no such pass, stage or micro-batch), "place" (a stage on two ranks), "twice", "both" (a backward pass,
     whole and split), "order" (what it needs comes later on its own rank), "missing" (a pass that nobody runs), "memory"
     (more activations than the rank may hold), "deadlock" (ranks wait for one another).
-    action: the pass that cannot run; lacks: what it waits for, where there is such a thing.
+    action: the pass that cannot run; lacks: what it waits for, where there is such a thing. so_far: what had run where
+    ranks got stuck, `Event`s by start; stuck: by rank the pass that it is at then.
     """
 
     def __init__(
@@ -27,6 +28,8 @@ class ScheduleError(ValueError):
     ) -> None:
         super().__init__(text)
         self.kind, self.rank, self.action, self.lacks = kind, rank, action, lacks
+        self.so_far: tuple[Any, ...] = ()
+        self.stuck: Mapping[int, Action] = {}
 
 
 Orders = Sequence[Sequence[Action]]

@@ -156,7 +156,14 @@ def _play(orders: Sequence[Sequence[Action]], costs: Costs, transfer: float) -> 
                 at[rank] += 1
                 moved = True
     if any(place < len(order) for place, order in zip(at, orders, strict=True)):
-        raise _stuck(orders, at, played, costs.n_stages)
+        error = _stuck(orders, at, played, costs.n_stages)
+        error.so_far = tuple(_by_start(played))
+        error.stuck = {rank: order[at[rank]] for rank, order in enumerate(orders) if at[rank] < len(order)}
+        raise error
+    return _by_start(played)
+
+
+def _by_start(played: dict[Action, Event]) -> list[Event]:
     return sorted(played.values(), key=lambda event: (event.start, event.end, event.rank))
 
 

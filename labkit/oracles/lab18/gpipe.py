@@ -15,6 +15,7 @@ from labkit.oracles.lab18.schedules import (
     no_schedule_hints,
     orders_differ,
     played,
+    strip,
     why_not,
 )
 from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle
@@ -75,6 +76,7 @@ GPIPE = Oracle(
     call=in_words(NAME),
     judge=(is_a_schedule(NAME), holds_all, is_short),
     fact=lambda run: longest_wait(played(run, NAME)),
+    strip=strip(NAME),
     axis="other numbers of stages and micro-batches, stages that differ, and messages that take time",
     diagnose=(
         *no_schedule_hints(NAME),

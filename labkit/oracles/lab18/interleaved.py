@@ -9,7 +9,7 @@ from labkit.exercises.lab18.interleaved import Looped, passes_of, play_looped
 from labkit.exercises.lab18.orders import BadEntry
 from labkit.oracles.hints import Condition, once
 from labkit.oracles.lab18.schedules import TINY, Orders, forward_first, longest_wait
-from labkit.pipeline import ScheduleError, ScheduleRun
+from labkit.pipeline import Action, ScheduleError, ScheduleRun, in_a_strip
 from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle
 from labkit.torch_oracles import schedule_ops
 
@@ -173,6 +173,20 @@ def no_triples(run: CaseRun[Looped]) -> bool:
     )
 
 
+def strip(run: CaseRun[Looped]) -> str | None:
+    """What ran when, as far as it could."""
+    n = run.case.n_ranks
+
+    def token(action: Action) -> str:
+        return f"{action.kind}{action.stage // n}.{action.microbatch}"
+
+    more = {"names": "rank", "token": token, "token_says": "F1.3: chunk 1, micro-batch 3"}
+    try:
+        return in_a_strip(played(run).events, n, **more)
+    except ScheduleError as error:
+        return in_a_strip(error.so_far, n, error.stuck, **more) if error.stuck else None
+
+
 def in_words(run: CaseRun[Looped]) -> str:
     case = run.case
     text = (
@@ -187,6 +201,7 @@ INTERLEAVED = Oracle(
     call=in_words,
     judge=(is_a_schedule, keeps_little, is_short),
     fact=lambda run: longest_wait(played(run), "rank"),
+    strip=strip,
     axis="other numbers of ranks, chunks and micro-batches, passes of any length, and messages that take time",
     diagnose=(
         Hint(

@@ -20,6 +20,7 @@ from labkit.oracles.lab18.schedules import (
     orders_differ,
     played,
     starts_with,
+    strip,
 )
 from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle
 from labkit.torch_oracles import schedule_ops
@@ -109,6 +110,7 @@ ONE_F_ONE_B = Oracle(
     call=in_words(NAME),
     judge=(is_a_schedule(NAME), holds_little, is_short),
     fact=lambda run: longest_wait(played(run, NAME)),
+    strip=strip(NAME),
     axis="other numbers of stages and micro-batches, stages that differ, and messages that take time",
     diagnose=(
         Hint(

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from labkit.exercises.lab18.orders import BadEntry, Pipe, one_stage_each, play
 from labkit.oracles.hints import Condition, once
-from labkit.pipeline import Action, ScheduleError, ScheduleRun
+from labkit.pipeline import Action, ScheduleError, ScheduleRun, in_a_strip
 from labkit.pipeline import in_words as in_passes_words
 from labkit.spec import CANNOT_TELL, CaseRun, Hint
 
@@ -157,6 +157,18 @@ def no_schedule_hints(what: str) -> tuple[Hint, ...]:
             "before its ('B', i) in the list.",
         ),
     )
+
+
+def strip(what: str) -> Callable[[CaseRun[Pipe]], str | None]:
+    """What ran when, as far as it could."""
+
+    def shown(run: CaseRun[Pipe]) -> str | None:
+        try:
+            return in_a_strip(played(run, what).events, run.case.n_stages)
+        except ScheduleError as error:
+            return in_a_strip(error.so_far, run.case.n_stages, error.stuck) if error.stuck else None
+
+    return shown
 
 
 def longest_wait(played: ScheduleRun, names: str = "stage") -> str | None:
