@@ -61,8 +61,8 @@ for optimizer in ("AdamW", "SGD"):
 # | **partial** | a tensor $P_r$ of the shape of $X$, with $\sum_r P_r = X$ | add them up: all-reduce |
 #
 # A collective changes the word: an all-reduce makes a partial tensor replicated, an all-gather makes a sharded tensor
-# replicated, and a reduce-scatter makes a partial tensor sharded. So the sentence from labs 14 and 16 can be read as
-# partial → sharded → replicated:
+# replicated, and a reduce-scatter makes a partial tensor sharded. Read as partial → sharded → replicated, this is the
+# equation of labs 14 and 16:
 #
 # $$\text{all-reduce} = \text{reduce-scatter} + \text{all-gather}$$
 #
@@ -915,9 +915,9 @@ check("17-vocab-embedding", vocab_parallel_embedding)
 # %% [markdown]
 # ## Decide who talks to whom
 #
-# The exercise of this section is optional; it is worth its time if you go on to labs 18 and 19, whose stages, parts of
-# the context and experts are laid over ranks like this. The first half, on what the groups send, belongs to every use
-# of tensor parallelism.
+# The exercise of this section is optional. It is worth its time if you go on to labs 18 and 19, whose stages, parts of a
+# context and experts are laid over ranks like this. Read the first half in any case: it says why tensor groups stay
+# inside a node.
 #
 # A large run cuts in several directions at once. Each rank has a place in every one of them, and talks to different
 # ranks for different reasons. The ranks of a data group have different data, those of a context group different parts
