@@ -54,6 +54,7 @@ def verdict_of(path: str) -> Verdict:
     return cases.verdict(cases.runs(answer.source))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "line"),
     [
@@ -82,6 +83,7 @@ def test_a_text_has_the_whole_strip_or_none_of_it() -> None:
     assert "stage" not in as_text(crowded)
 
 
+@pytest.mark.slow
 def test_the_feedback_page_shows_the_strip_of_a_public_case() -> None:
     failed = verdict_of("18-one-f-one-b/gpipe")
     failed = Verdict(**{**vars(failed), "exercise": EXERCISE})
