@@ -13,7 +13,8 @@ from labkit.spec import Answer, Case, Exercise, Tree
 class Activations(Case):
     """Normally distributed values around `0.5 * scale` with standard deviation `scale`, reduced along `dim`.
 
-    zero_row: one row along `dim` is all zeros.
+    zero_row: one row along `dim` is all zeros. faint_row: the values of one are 10^8 times smaller, so that no single
+    factor brings the squares of all rows into float16's range.
     """
 
     shape: tuple[int, ...] = (4, 8)
@@ -21,6 +22,7 @@ class Activations(Case):
     dtype: str = "float32"
     scale: float = 1.0
     zero_row: bool = False
+    faint_row: bool = False
 
 
 def _inputs(case: Activations, generator: torch.Generator) -> Tree:
@@ -28,6 +30,8 @@ def _inputs(case: Activations, generator: torch.Generator) -> Tree:
     x = (torch.randn(case.shape, generator=generator) + 0.5) * case.scale
     if case.zero_row:
         x.movedim(case.dim, -1)[1] = 0.0
+    if case.faint_row:
+        x.movedim(case.dim, -1)[1] *= 1e-8
     return {"x": x.to(getattr(torch, case.dtype))}
 
 
@@ -46,7 +50,7 @@ WARM_UP = Exercise(
         Activations((3, 8), zero_row=True),
         Activations((4, 16), dtype="float16"),
         # The square root of the sum leaves float16's range as well.
-        Activations((4, 80), dtype="float16", scale=9000.0),
+        Activations((4, 80), dtype="float16", scale=9000.0, faint_row=True),
         Activations((16, 4), dim=0, dtype="float16", scale=1e-4),
     ),
     inputs=_inputs,

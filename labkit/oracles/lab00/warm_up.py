@@ -65,7 +65,8 @@ def _divided_by_another_axis(run: CaseRun[Activations]) -> bool:
 
 def _in_words(run: CaseRun[Activations]) -> str:
     zeros = " with a row of zeros" if run.case.zero_row else ""
-    return as_call("rms", run.tree["x"], dim=run.case.dim) + zeros
+    faint = " with a row of small values" if run.case.faint_row else ""
+    return as_call("rms", run.tree["x"], dim=run.case.dim) + zeros + faint
 
 
 def _how_far_off(run: CaseRun[Activations]) -> str | None:
