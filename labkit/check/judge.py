@@ -36,10 +36,20 @@ _DEADLOCK_HINT = (
     "Each rank that is named waits for another: let one receive while the other sends, or start with isend or irecv "
     "and wait afterwards."
 )
+_FINISHED_HINT = (
+    "A rank that has finished sends and receives nothing more. Every recv needs a send by the rank that it names, and "
+    "every send a recv: count both, rank by rank."
+)
 _COLLECTIVE_HINT = (
     "Every rank has to call every collective and every barrier, in the same order, even a rank that has nothing to add "
     "or finishes early."
 )
+_NO_GPU_HINT = (
+    "There is no GPU where this runs. Take the device of the tensors that are given, and where the function has an "
+    "argument `cuda`, streams and events from it and not from torch.cuda."
+)
+_WITHOUT_A_GPU = ("dummy base class", "not compiled with CUDA", "no NVIDIA driver")
+"""What PyTorch says, in part, of `torch.cuda` where there is none."""
 _HOST_HINT = (
     "Pass the tensor itself to the kernel, and load the number there. The host may depend on shapes, not on values."
 )
@@ -220,7 +230,10 @@ def _from_trouble(oracle: Oracle, run: Observation) -> _Failure:
         hint = "It is not installed where answers are graded. PyTorch, NumPy and Python's own library are there."
     if trouble.text.startswith("deadlock:"):
         together = " waits in " in trouble.text or " waits at a barrier " in trouble.text
-        hint = _COLLECTIVE_HINT if together else _DEADLOCK_HINT
+        one_by_one = _FINISHED_HINT if "which has finished" in trouble.text else _DEADLOCK_HINT
+        hint = _COLLECTIVE_HINT if together else one_by_one
+    if any(part in trouble.text for part in _WITHOUT_A_GPU):
+        hint = _NO_GPU_HINT
     if trouble.kind == "raised":
         hint = next((said for part, said in oracle.errors.items() if part in trouble.text), hint)
     return _Failure(_LIMITS.get(trouble.kind, "failed"), rows, hint)

@@ -1,7 +1,8 @@
 """Lab 14: a communicator that notices what simulated ranks forgive, and real ones do not.
 
 Simulated ranks and the grader's copy a tensor at `isend` and write into one at the wait of `irecv`. A program that
-changes the one, or reads the other, before its wait() has the right values there; over a real network it is a race.
+changes the one, or reads the other, before its wait() has the right values there; over a real network it is a race. So
+are two messages on their way into the same memory.
 """
 
 from __future__ import annotations
@@ -35,6 +36,18 @@ class Sending:
             raise CommError(f"{self._what}: from isend until work.wait() it has to stay as it is")
 
 
+class Receiving:
+    """A message on its way into a tensor, which belongs to it until wait()."""
+
+    def __init__(self, tensor: torch.Tensor, work: Work) -> None:
+        self.tensor, self._work, self.under_way = tensor, work, True
+
+    def wait(self) -> None:
+        """Wait for the transfer."""
+        self.under_way = False
+        self._work.wait()
+
+
 class Nothing:
     """What `recv` returns. Whoever calculates with it is told that it is nothing."""
 
@@ -45,10 +58,10 @@ class Nothing:
 
 class SendGuard:
     """`comm`, which checks that what is given to isend stays as it is, and spoils what is given to irecv until its
-    wait: NaN, or for whole numbers the largest of the dtype."""
+    wait: NaN, or for whole numbers the largest of the dtype. No two messages may come into the same memory at once."""
 
     def __init__(self, comm: Comm) -> None:
-        self._comm, self._sendings = comm, []
+        self._comm, self._sendings, self._receivings = comm, [], []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._comm, name)
@@ -57,6 +70,7 @@ class SendGuard:
         """Receive, as the communicator does. Raises CommError without a tensor to receive into."""
         if not args and "tensor" not in kwargs:
             raise CommError(f"{RETURNS_NOTHING}, as in comm.recv(got, src)")
+        self._check_is_free(args[0] if args else kwargs["tensor"])
         self._comm.recv(*args, **kwargs)
         return Nothing()
 
@@ -67,15 +81,35 @@ class SendGuard:
         return sending
 
     def irecv(self, tensor: torch.Tensor, src: int) -> Work:
-        """Start to receive, as the communicator does."""
-        work = self._comm.irecv(tensor, src)
+        """Start to receive, as the communicator does. Raises CommError where another message is on its way there."""
+        self._check_is_free(tensor)
+        receiving = Receiving(tensor, self._comm.irecv(tensor, src))
         tensor.detach().fill_(torch.nan if tensor.is_floating_point() else torch.iinfo(tensor.dtype).max)
-        return work
+        self._receivings.append(receiving)
+        return receiving
+
+    def _check_is_free(self, tensor: object) -> None:
+        self._receivings = [one for one in self._receivings if one.under_way]
+        if isinstance(tensor, torch.Tensor) and any(_overlap(one.tensor, tensor) for one in self._receivings):
+            raise CommError(
+                f"rank {self._comm.rank} receives into a tensor into which an earlier irecv still receives: until "
+                f"work.wait() it belongs to that message"
+            )
 
     def check(self) -> None:
         """At the end: raises CommError for a tensor that changed and was never waited for."""
         for sending in self._sendings:
             sending.check()
+
+
+def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors share memory. Where one has gaps, as a column of a matrix, only the beginnings count."""
+    if not one.numel() or not other.numel():
+        return False
+    begin, other_begin = one.data_ptr(), other.data_ptr()
+    if not (one.is_contiguous() and other.is_contiguous()):
+        return begin == other_begin
+    return begin < other_begin + other.nbytes and other_begin < begin + one.nbytes
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:

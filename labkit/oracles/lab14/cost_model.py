@@ -147,6 +147,15 @@ COST_MODEL = Oracle(
             "2(n-1)/n S is what a rank of the ring sends in all rounds together. In one round it sends a chunk.",
         ),
         Hint(
+            takes("ring", lambda n, alpha, bytes_s: 2 * (n - 1) * (alpha + (n - 1) / n * bytes_s)),
+            "(n-1)/n S is what a rank of the ring sends in all rounds of one half together. In one round it sends a "
+            "chunk.",
+        ),
+        Hint(
+            takes("ring", lambda n, alpha, bytes_s: 2 * n * (alpha + bytes_s / n)),
+            "After n - 1 steps each chunk has visited every rank: each half takes n - 1 rounds, not n.",
+        ),
+        Hint(
             takes("naive", lambda n, alpha, bytes_s: 2 * alpha + 2 * (n - 1) * bytes_s),
             "Rank 0 exchanges n - 1 messages each way, one after the other, and α is paid for every one of them.",
         ),

@@ -90,6 +90,27 @@ def sums_by_part(run: CaseRun[Parts]) -> list[torch.Tensor]:
     return [one["out"] for one in run.expected["ranks"]]
 
 
+def one_ranks_part(run: CaseRun[Parts]) -> bool:
+    """Each output is its part as some other rank alone had it."""
+    ranks = run.tree["ranks"]
+    return all(
+        any(torch.equal(out, one["parts"][rank]) for other, one in enumerate(ranks) if other != rank)
+        for rank, out in enumerate(outs(run.got))
+    )
+
+
+def neighbours_part_everywhere(run: CaseRun[Parts]) -> Any:
+    """In the list of a rank, all parts but its own are those of the rank before it. Of two ranks that is right."""
+    if run.case.n_ranks == 2 or len(set(run.case.sizes)) > 1:
+        return CANNOT_TELL
+    parts = [one["part"] for one in run.tree["ranks"]]
+    return all(
+        torch.equal(part, parts[rank if place == rank else rank - 1])
+        for rank, gathered in enumerate(outs(run.got))
+        for place, part in enumerate(gathered)
+    )
+
+
 def another_part(run: CaseRun[Parts]) -> Any:
     """Every rank has the sum of a part that is not its own."""
     if run.case.n_elements < run.case.n_ranks:
@@ -223,6 +244,15 @@ REDUCE_SCATTER = Oracle(
             first_call("reduce_scatter", own_part),
             "Every rank has its own part and nothing has been added to it. Part r has to come to rank r last, after "
             "all the others: rank r begins with part r-1.",
+        ),
+        Hint(
+            first_call("reduce_scatter", one_ranks_part),
+            "Every rank has its part as one other rank had it: what arrived replaced what was there. Add it.",
+        ),
+        Hint(
+            first_call("all_gather", neighbours_part_everywhere),
+            "In each step a rank sent its own part again, so its neighbour got nothing else. Send on what came in the "
+            "step before: in step k part r - k.",
         ),
         Hint(
             first_call("reduce_scatter", another_part),
