@@ -155,6 +155,10 @@ ARITHMETIC_INTENSITY = Oracle(
             "and as many additions: 2 FLOPs each.",
         ),
         Hint(
+            cost(lambda args, right, got: got[0] == right[0] + args[1] * args[3], "linear"),
+            "One operation for each result too many: this linear layer has no bias to add.",
+        ),
+        Hint(
             cost(lambda args, right, got: got[0] == right[0] - args[1] * args[3], "linear"),
             "Count cols additions for each result as well, not cols - 1: the first goes into an accumulator at zero.",
         ),

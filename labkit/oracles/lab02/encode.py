@@ -93,6 +93,11 @@ ENCODE = Oracle(
             "becomes NaN.",
         ),
         Hint(
+            encoded(Encoded.held_below_the_top_exponent),
+            "With finite_only the top exponent holds ordinary numbers, up to the pattern before NaN's. Clamp to all "
+            "ones less 1, not to the pattern that would be infinity in another format.",
+        ),
+        Hint(
             encoded(lambda e: e.only(e.large) and (e.got_value[e.wrong].abs() == limits_of(e.case)["max"]).all()),
             "An IEEE format rounds to infinity from half a step above its largest number on. It does not saturate.",
         ),

@@ -64,6 +64,10 @@ class Encoded:
         infinities = (self.got_value[self.wrong].isinf() | self.case.finite_only).any()
         return self.only(self.nan) and bool(infinities) and not (self.got < 0).any()
 
+    def held_below_the_top_exponent(self) -> bool:
+        """Whether all that is wrong came back as the first pattern of the top exponent, which is infinity in others."""
+        return self.case.finite_only and bool((self.got[self.wrong] % self.sign == self.infinity).all())
+
     def past_infinity(self) -> object:
         """Whether what is too large has a pattern above that of infinity. Infinity alone may wrap around to any."""
         if not self.only(self.large | self.nan):

@@ -16,6 +16,7 @@ from labkit.oracles.lab03.scaler_mistakes import (
     FirstUsual,
     ForgetsNoDivision,
     GrowsEarly,
+    GrowsEveryTime,
     GrowsLate,
     InfinityAlone,
     LastAlone,
@@ -169,6 +170,11 @@ LOSS_SCALER = Oracle(
                 )
             ),
             "The scale grows too late after a skip: the count begins again at 0, and the next clean step makes it 1.",
+        ),
+        Hint(
+            as_if(GrowsEveryTime),
+            "The scale grows after every clean step: count them, and let it grow only when growth_interval of them "
+            "have come in a row.",
         ),
         Hint(
             as_if(NeverGrows),

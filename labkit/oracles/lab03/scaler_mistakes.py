@@ -108,6 +108,15 @@ class ForgetsNoDivision(ByTheTable):
             optimizer.step()
 
 
+class GrowsEveryTime(ByTheTable):
+    """Grows in every clean step, whatever the interval."""
+
+    def update(self) -> None:
+        if not self.bad:
+            self.n_clean = self.case.growth_interval - 1
+        super().update()
+
+
 class FiniteInHalf(ByTheTable):
     def is_bad(self, grad: Tensor) -> bool:
         return not (grad.abs() <= torch.finfo(torch.float16).max).all()

@@ -217,13 +217,18 @@ UNDERFLOW = Oracle(
             "Twice too large: fp16 ends at 65504, inside the bin from 2^15 to 2^16, so that this bin must stay empty.",
         ),
         Hint(
+            lambda run: run.got["largest_safe_scale"] == 4 * safe_scale(run.tree),
+            "Four times too large: fp16 ends at 65504, just below 2^16, and this scale moves the largest bin in use to "
+            "[2^16, 2^17), where all of it is infinite.",
+        ),
+        Hint(
             lambda run: run.got["largest_safe_scale"] == 1 > safe_scale(run.tree),
             "These gradients need a scale below 1: the largest bin in use lies above [2^14, 2^15) and moves down.",
         ),
         Hint(
             lambda run: run.got["largest_safe_scale"] > safe_scale(run.tree),
-            "With this scale the largest gradients become infinite. The largest gradient decides what is safe, not "
-            "the smallest.",
+            "With this scale the largest gradients become infinite: the largest bin in use must move no higher than "
+            "[2^14, 2^15).",
         ),
         Hint(
             lambda run: 0 < run.got["largest_safe_scale"] < safe_scale(run.tree),

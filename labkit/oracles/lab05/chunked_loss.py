@@ -26,6 +26,7 @@ from labkit.oracles.lab05.chunked_mistakes import (
     rows_left_out,
     unchanged,
     with_another_picked,
+    without_the_label,
 )
 from labkit.spec import Budget, CaseRun, Hint, KiB, Oracle, Tolerance
 
@@ -160,6 +161,13 @@ CHUNKED_LOSS = Oracle(
             "The sum has the losses of tokens whose label is ignored: multiply them by 0 before adding up.",
         ),
         *(Hint(loss_like(with_another_picked(pick)), ANOTHER_LOGIT) for pick in (unchanged, torch.exp)),
+        *(
+            Hint(
+                loss_like(without_the_label(lowered)),
+                "The label has no part in this loss: a token's is log(sum) - z_y, with z_y the logit of its label.",
+            )
+            for lowered in (True, False)
+        ),
         Hint(
             averages_means,
             "That is the mean of the chunks' means, which gives tokens in chunks with few labels more weight. Add "

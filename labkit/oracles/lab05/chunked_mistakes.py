@@ -69,6 +69,18 @@ def with_another_picked(pick: Callable[[torch.Tensor], torch.Tensor]) -> Callabl
     return loss_of
 
 
+def without_the_label(lowered: bool) -> Callable[[CaseRun[Head]], torch.Tensor]:
+    """The logarithm of the sum alone, with or without the maximum added again."""
+
+    def loss_of(run: CaseRun[Head]) -> torch.Tensor:
+        tree = run.tree
+        logits = (tree["x"] @ tree["weight"].T)[tree["labels"] != run.case.ignore_index]
+        top = logits.amax(1) if lowered else 0.0
+        return (torch.logsumexp(logits, 1) - top).mean()
+
+    return loss_of
+
+
 def unchanged(logits: torch.Tensor) -> torch.Tensor:
     return logits
 

@@ -113,7 +113,11 @@ SEGMENTS = Oracle(
         f"run_in_segments({run.case.n_layers} layers, x, n_segments={run.case.n_segments}, checkpoint)"
     ),
     axis="numbers of layers, costs and segments, costs far below 1 and beyond the number of layers among them",
-    errors={"ZeroDivisionError": OUT_OF_RANGE},
+    errors={
+        "ZeroDivisionError": OUT_OF_RANGE,
+        "is not a Module subclass": "`layers` are functions of a tensor, and need not be modules, which nn.Sequential "
+        "asks for. Call them one after the other.",
+    },
     diagnose=(
         Hint(
             wrong_number(lambda case, k: not isinstance(k, int)),
