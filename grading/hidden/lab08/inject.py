@@ -15,6 +15,7 @@ def adapted_cases(rng: random.Random) -> tuple[Adapted, ...]:
         Adapted("llama", tuple(rng.sample(_LLAMA, 2)), n_layers=rng.randint(2, 3)),
         Adapted("t5", (rng.choice(("q", "k", "v")), "o"), n_layers=rng.randint(1, 2), width=24),
         Adapted("llama", (rng.choice(_LLAMA), "lm_head"), n_layers=1, width=24),
+        Adapted("t5", (rng.choice(_LLAMA),), n_layers=1, none=True),
     )
 
 

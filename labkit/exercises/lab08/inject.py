@@ -6,16 +6,19 @@ The layer that is put in comes from the driver. What is true of the result is no
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
 from torch import nn
 
 from labkit.spec import Answer, Case, Exercise
+from labkit.troubles import naming
 
 VOCABULARY = 40
 RANK, SCALE = 2, 2.0
 LEARNING_RATE = 0.1
+NO_TARGET = "inject, where no module is a target"
 OBSERVED = (
     "wrapped",
     "trainable",
@@ -36,12 +39,16 @@ OBSERVED = (
 
 @dataclass(frozen=True)
 class Adapted(Case):
-    """A small model with random weights, and the last parts of the names of the layers that get an adapter."""
+    """A small model with random weights, and the last parts of the names of the layers that get an adapter.
+
+    none: whether no layer of the model has one of these names.
+    """
 
     family: str = "llama"
     targets: tuple[str, ...] = ("q_proj", "v_proj")
     n_layers: int = 2
     width: int = 16
+    none: bool = False
 
 
 class LowRank(nn.Module):
@@ -110,7 +117,7 @@ def adapted_inputs(case: Adapted, gen: torch.Generator) -> dict[str, object]:
 def drive_inject(ans, case: Adapted, tree: dict, stage) -> dict[str, object]:
     """Inject; train one step; give the adapter two sets of values, save both, and load them in turn.
 
-    What cannot be run because a state lacks tensors or has others is None.
+    What cannot be run because there is no adapter, or a state lacks tensors or has others, is None.
 
     first, second: logits with either set. back, again: after loading the first, then the second. fresh: of a new
     model after loading the first, in which fresh_trains trains. reordered: what load_adapter raises at the names in
@@ -121,13 +128,16 @@ def drive_inject(ans, case: Adapted, tree: dict, stage) -> dict[str, object]:
 
     def injected() -> nn.Module:
         model = build(case, tree["seeds"][0]).to(stage.device)
-        ans.inject(model, case.targets, LowRank)
+        with naming(NO_TARGET) if case.none else nullcontext():
+            ans.inject(model, case.targets, LowRank)
         return model
 
     model = injected()
     out: dict[str, object] = dict.fromkeys(OBSERVED)
     out["wrapped"] = sorted(name for name, module in model.named_modules() if isinstance(module, LowRank))
     out["trainable"] = sorted(name for name, p in model.named_parameters() if p.requires_grad)
+    if case.none:
+        return out
     _fill(model, tree["seeds"][1])
     out["moved"] = _one_step(model, case, tokens)
     with torch.no_grad():
@@ -233,6 +243,7 @@ INJECT = Exercise(
         Adapted(),
         Adapted("t5", ("v", "o"), n_layers=1),
         Adapted("llama", ("up_proj", "down_proj", "lm_head"), n_layers=1),
+        Adapted("llama", ("c_attn",), n_layers=1, none=True),  # a name of GPT-2's
     ),
     inputs=adapted_inputs,
     drive=drive_inject,

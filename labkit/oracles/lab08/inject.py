@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from labkit.compare import inputs_untouched
-from labkit.exercises.lab08.inject import RANK, SCALE, Adapted, build, factor, logits_of
+from labkit.exercises.lab08.inject import NO_TARGET, OBSERVED, RANK, SCALE, Adapted, build, factor, logits_of
 from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-4, rtol=1e-4)
@@ -13,7 +13,9 @@ _MARK = ".default.weight"
 
 
 def true_adapted(run: CaseRun[Adapted]) -> dict[str, object]:
-    """A model with peft's adapters."""
+    """A model with peft's adapters, or one that only is frozen."""
+    if run.case.none:
+        return {**dict.fromkeys(OBSERVED), "wrapped": [], "trainable": []}
     from peft import LoraConfig, inject_adapter_in_model
 
     seed, *values = run.tree["seeds"]
@@ -103,10 +105,15 @@ INJECT = Oracle(
         "kept": "answer to whether a refused state leaves the model as it was",
         "apart": "answer to whether a loaded state stays as it is when the model changes",
     },
-    axis="models, targets at any depth, and states that do not fit",
+    axis="models, targets at any depth or none at all, and states that do not fit",
+    errors={
+        NO_TARGET: "If no module is a target, inject only freezes the model, and raises nothing.",
+        "object has no attribute 'weight'": "wrap was given something that is no linear layer, because its name has a "
+        "target somewhere in it. A target is the whole last part of a name, after a dot or alone.",
+    },
     diagnose=(
         Hint(
-            lambda run: len(run.got["wrapped"]) == 0,
+            lambda run: len(run.got["wrapped"]) == 0 and not run.case.none,
             "No layer was replaced. setattr(parent, last part of the name, new layer) puts it in, where parent is "
             "model.get_submodule(everything before the last dot).",
         ),
@@ -123,13 +130,13 @@ INJECT = Oracle(
         Hint(
             lambda run: (
                 any("lora_" not in name for name in run.got["trainable"])
-                and any("lora_" in name for name in run.got["trainable"])
+                and (run.case.none or any("lora_" in name for name in run.got["trainable"]))
             ),
             "Parameters of the base model still train. Freeze all of the model first; only the adapters, which are "
             "put in afterwards, keep requires_grad.",
         ),
         Hint(
-            lambda run: not any("lora_" in name for name in run.got["trainable"]),
+            lambda run: not run.case.none and not any("lora_" in name for name in run.got["trainable"]),
             "Nothing trains: the model was frozen after the adapters had been put in. Freeze first.",
         ),
         Hint(

@@ -117,6 +117,10 @@ PREFIX_TUNING = Oracle(
     },
     axis="numbers of layers, heads and positions, with and without a bottleneck, and padding",
     tolerance=CLOSE,
+    errors={
+        "is invalid for input of size": "A row of the prefix has num_hidden_layers x 2 x num_key_value_heads x "
+        "head_dim numbers. Where heads share their keys, num_attention_heads is larger than num_key_value_heads.",
+    },
     diagnose=(
         Hint(
             lambda run: run.case.bottleneck is not None and list(run.got["parameters"]) == ["embedding.weight"],
