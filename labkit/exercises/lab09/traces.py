@@ -31,6 +31,10 @@ BACK_GEMM = "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_nt"
 TUNING = "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize32x32x8_stage3_warpsize1x2x1_ffma_aligna4_alignc4"
 
 
+MARK_IN_ANOTHER_CASE = f"{_AT}(anonymous namespace)::TensorOp_reduce_kernel<float>"
+"""No kernel on tensor cores: the mark is written "tensorop"."""
+
+
 @dataclass(frozen=True)
 class Op:
     """One operation of a step: what the device runs. us: its mean time; after: waits for all earlier of that stream."""
@@ -128,6 +132,12 @@ def as_events(recording: Recording) -> list[dict[str, Any]]:
     # A wait has a number of its own, which no work of the device shares.
     waits = _event("cuda_runtime", "cudaDeviceSynchronize", last_us, last_us + 50, MAIN_THREAD, correlation=9)
     return [*events, waits, {"ph": "i", "name": "Record Window End", "ts": last_us + 60, "s": "g"}]
+
+
+def after_all_others(name: str, begin_us: float, us: float) -> dict[str, Any]:
+    """A kernel by itself, from begin_us on."""
+    about = {"device": 0, "stream": COMPUTE, "correlation": 7}
+    return _event("kernel", name, begin_us, begin_us + _rounded(us), COMPUTE, **about)
 
 
 def _launch(op: Op) -> tuple[str, str]:

@@ -112,6 +112,10 @@ BENCH = Oracle(
             "That is in seconds: elapsed_time tells milliseconds already, and a clock's seconds times 1000 are some.",
         ),
         Hint(
+            lambda run: near(1e-3 * run.got["ms"], true_ms(run.case), 0.1),
+            "That is in microseconds. elapsed_time tells milliseconds already, and bench returns milliseconds.",
+        ),
+        Hint(
             lambda run: run.got["ms"] <= 3e3 * LAUNCH_S * run.case.n_kernels,
             "Only the launch was timed: the call returns long before the device is done. Synchronize before the second "
             "reading, or record events.",

@@ -219,7 +219,7 @@ HIDDEN_SYNCS = Oracle(
             lambda run: (
                 len(run.got["metrics"]) == 3 and any(isinstance(value, torch.Tensor) for value in run.got["metrics"])
             ),
-            "Tensors came back. Behind the loop a wait does no harm: fetch the three numbers there with .item().",
+            "Tensors came back. After the loop a wait does no harm: fetch the three numbers there with .item().",
         ),
         Hint(
             metric(0, lambda run, value: not abs(value) < TOO_MUCH),

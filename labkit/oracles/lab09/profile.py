@@ -34,6 +34,7 @@ from labkit.oracles.lab09.traces import (
     on_device,
     on_the_main_stream,
     share,
+    share_in_any_case,
     share_of_all_work,
     share_of_window,
     true_table,
@@ -183,6 +184,10 @@ PROFILE = Oracle(
             "are in `dur`.",
         ),
         Hint(
+            idle_is(lambda events: idle_us(events) / 1e3),
+            "That is in milliseconds: the trace counts in microseconds, and so does idle_us.",
+        ),
+        Hint(
             idle_is(without_overlap),
             "What overlaps was counted twice: while two streams run, one microsecond passes, not two. Take the union "
             "of the intervals.",
@@ -224,6 +229,10 @@ PROFILE = Oracle(
         Hint(
             share_is(lambda run: 100 * share(run)),
             "A share is between 0 and 1, not a percentage.",
+        ),
+        Hint(
+            share_is(share_in_any_case),
+            "A kernel counts that has a mark in another case of the letters: compare as the names are written.",
         ),
         Hint(
             share_is(share_of_window),
