@@ -159,6 +159,14 @@ DDP = Oracle(
             "and the buckets begin at the last layer, whose gradients come first.",
         ),
     ),
+    errors={
+        "'NoneType' object has no attribute 'wait'": "all_reduce returns something to wait for only with "
+        "async_op=True. Without it the call itself waits, and returns nothing.",
+        "started all_reduce and never called wait()": "finish() waits for every bucket, and train_step calls it "
+        "between the backward pass and the clipping.",
+        "split_with_sizes expects": "What travelled is shorter than the bucket's parameters together. A parameter "
+        "whose .grad is None counts as zero: put zeros of its size in its place.",
+    },
     diagnose=(
         Hint(
             ended_as_with("own weights"),
@@ -191,6 +199,10 @@ DDP = Oracle(
         Hint(
             ended_as_with("divides twice"),
             "The gradients were divided by the number of ranks twice: op='avg' divides already.",
+        ),
+        Hint(
+            ended_as_with("adds to its own"),
+            "The average was added to the rank's own gradient: it takes its place.",
         ),
         Hint(
             ended_as_with("clips values"),

@@ -80,10 +80,13 @@ def values(got: dict) -> dict[str, Any]:
     return got["place"] if isinstance(got["place"], dict) else {}
 
 
-def wrong(name: str, value: Callable[[Launched], object]) -> Callable[[CaseRun[Launched]], bool]:
-    """A diagnosis where one of the five values is this wrong one."""
+def wrong(name: str, value: Callable[[Launched], object]) -> Callable[[CaseRun[Launched]], Any]:
+    """A diagnosis where one of the five values is this wrong one. CANNOT_TELL where variables are missing: which names
+    are asked for then is another matter."""
 
-    def holds(run: CaseRun[Launched]) -> bool:
+    def holds(run: CaseRun[Launched]) -> Any:
+        if missing(run):
+            return CANNOT_TELL
         found = values(run.got)[name]
         return found != place(run.case)[name] and str(found) == str(value(run.case))
 
@@ -109,6 +112,16 @@ def raised(kind: str) -> Callable[[CaseRun[Launched]], bool]:
     return lambda run: run.got["error"] == kind
 
 
+def takes_a_default(run: CaseRun[Launched]) -> Any:
+    """Variables are missing, and an answer came back. CANNOT_TELL where it raised, and left some of them out: each of
+    these may have a default, or only the first was named."""
+    if not missing(run):
+        return False
+    if run.got["error"] == "ValueError":
+        return CANNOT_TELL if missing(run) - named(run.got["message"]) else False
+    return not run.got["error"]
+
+
 ENV = Oracle(
     id="15-env",
     call=lambda run: as_call("read_environment", run.tree["env"]),
@@ -132,13 +145,14 @@ ENV = Oracle(
             "that this launcher does not set.",
         ),
         Hint(
-            lambda run: bool(missing(run)) and not run.got["error"],
+            takes_a_default,
             "A default in place of a missing variable makes every process believe that it is rank 0, or alone. Then "
             "the job hangs, or is trained once per rank. Raise a ValueError that names what is missing.",
         ),
         Hint(
             lambda run: bool(missing(run) - named(run.got["message"])),
-            "Collect all names that are missing before raising: the user should be able to fix all of them at once.",
+            "Collect all names that are missing before raising, and put no default in the place of any: the user "
+            "should be able to fix all of them at once.",
         ),
         Hint(
             lambda run: any(

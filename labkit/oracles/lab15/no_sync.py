@@ -112,7 +112,7 @@ NO_SYNC = Oracle(
         Budget(
             "collectives",
             lambda run: run.case.n_steps * len(run.tree["weights"]),
-            "Gradients travelled in more than one micro-step. Only the last one of a step may talk.",
+            "Gradients were sent in more than one micro-step. Only the last one of a step sends.",
         ),
         Budget(
             "bytes_sent",
@@ -125,7 +125,7 @@ NO_SYNC = Oracle(
                 )
                 + 4
             ),
-            "Gradients travelled in more than one micro-step. Only the last one of a step may talk.",
+            "Gradients were sent in more than one micro-step. Only the last one of a step sends.",
         ),
     ),
     diagnose=(
@@ -149,8 +149,8 @@ NO_SYNC = Oracle(
         ),
         Hint(
             lambda run: right_gradients(run) and len(first(run.got)["talked"]) > run.case.n_steps,
-            "The values are right and the silence is missing: gradients travelled in more than one micro-step. The "
-            "wrapper decides in forward, so forward and backward both belong into no_sync.",
+            "The values are right, but gradients were sent in more than one micro-step. The wrapper decides in its "
+            "forward pass, so forward and backward both belong into no_sync.",
         ),
         Hint(
             lambda run: first(run.got)["flags"][4] is False and first(run.got)["flags"][3] is True,
@@ -214,8 +214,8 @@ NO_SYNC = Oracle(
         ),
         Hint(
             lambda run: first(run.got)["talked"] and first(run.got)["talked"][0] < len(run.case.rows),
-            "Gradients travelled before the last micro-step, and what was added later stayed at home. The last one "
-            "talks, for all that has been accumulated.",
+            "Gradients were sent before the last micro-step, and what was added later never was. Only the last one "
+            "sends, and it sends all that has been accumulated.",
         ),
     ),
 )

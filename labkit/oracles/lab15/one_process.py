@@ -32,6 +32,7 @@ MISTAKES = (
     "blocks not averaged",
     "only blocks averaged",
     "divides twice",
+    "adds to its own",
     "clips values",
     "mixes",
     "adds up",
@@ -147,7 +148,8 @@ def _average(mistake: Mistake, models: list[Net]) -> None:
             continue
         total = torch.stack([torch.zeros_like(p) if p.grad is None else p.grad for p in same]).sum(0)
         for parameter in same:
-            parameter.grad = total / divisor
+            own = parameter.grad if mistake == "adds to its own" and parameter.grad is not None else 0.0
+            parameter.grad = total / divisor + own
 
 
 def _in_order(mistake: Mistake, model: Net) -> list[torch.nn.Parameter]:

@@ -109,6 +109,15 @@ def from_old_weights(run: CaseRun[Late]) -> list[Tensor]:
     return kept[1:]
 
 
+def up_the_hill(run: CaseRun[Late]) -> list[Tensor]:
+    """Each step adds the gradient."""
+    kept = [run.tree["weights"]]
+    for _ in range(run.case.n_steps):
+        old = kept[max(len(kept) - 1 - run.case.delay, 0)]
+        kept.append(kept[-1] + run.case.lr * run.tree["curvatures"] @ (old - run.tree["minimum"]))
+    return kept[1:]
+
+
 def waits_first(run: CaseRun[Late]) -> list[Tensor]:
     """No step before the first gradient has come."""
     still = [run.tree["weights"]] * min(run.case.delay, run.case.n_steps)
@@ -195,6 +204,10 @@ STALE = Oracle(
             went_as(lambda run: block_powers(run, 0)),
             "These are the weights of SGD without a delay: each gradient was computed at the newest weights. Compute "
             "it at the weights of `delay` steps ago.",
+        ),
+        Hint(
+            went_as(up_the_hill),
+            "The steps go up: a step of SGD is weights - lr * gradient.",
         ),
         Hint(
             went_as(from_old_weights),
