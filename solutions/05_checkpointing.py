@@ -1257,11 +1257,11 @@ print("validation loss, repaired: ", *(f"{loss:.4f}" for loss in losses))
 # ## The largest tensor of all
 #
 # Look again at the lower line of the first figure. With every layer checkpointed, the peak of 6.7 GiB is not in any
-# layer. It is one needle where the forward pass ends, in the first two operations of the backward pass, where 8192
-# hidden vectors become *logits*, one number for each of the 50257 words of the vocabulary. In float32 that is 1.5 GiB
-# (1.6 GB), and cross-entropy needs three such tensors: the logits or their log-probabilities, and two gradients. It
-# gets worse with longer texts and larger vocabularies: 32768 tokens and a vocabulary of 128256 make 15.7 GiB (16.8 GB)
-# of logits, three times over.
+# layer. It is one needle in the first two operations of the backward pass, right after 8192 hidden vectors have become
+# *logits*, one number for each of the 50257 words of the vocabulary. In float32 that is 1.5 GiB (1.6 GB), and
+# cross-entropy needs three such tensors: the logits or their log-probabilities, and two gradients. It gets worse with
+# longer texts and larger vocabularies: 32768 tokens and a vocabulary of 128256 make 15.7 GiB (16.8 GB) of logits,
+# three times over.
 
 # %%
 print(checkpointed_gpt2.report(n_tensors=3))

@@ -119,8 +119,8 @@ LOSS_SCALER = Oracle(
         ),
         Hint(
             as_if(NeedsUnscale),
-            "The optimizer does not step although all gradients are finite: step unscales by itself where unscale_ was "
-            "not called, and goes on.",
+            "The optimizer does not step although all gradients are finite. Where unscale_ was not called, step "
+            "unscales first, and then lets the optimizer step.",
         ),
         Hint(
             as_if(Multiplies),

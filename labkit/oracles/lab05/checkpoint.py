@@ -106,7 +106,7 @@ CHECKPOINT = Oracle(
             "peak_bytes",
             peak_bytes,
             "The peak is more than the arguments of all blocks and the inside of one. Recompute a block when its own "
-            "backward comes, and let go of it; what is set aside in an earlier call counts as well.",
+            "backward comes, and free it after that; what is set aside in an earlier call counts as well.",
         ),
     ),
     diagnose=(

@@ -141,8 +141,7 @@ LOW_MEMORY = Oracle(
         ),
         Hint(
             lambda run: run.got["with_graph"],
-            "The loss came back with its graph, so whoever keeps the loss keeps the graph as well: return "
-            "loss.detach().",
+            "The loss came back with its graph, which stays alive as long as the loss does: return loss.detach().",
         ),
         Hint(
             first_layer_left_out,

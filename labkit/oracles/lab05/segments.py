@@ -171,8 +171,8 @@ SEGMENTS = Oracle(
         ),
         Hint(
             lambda run: not any(run.got["segments"]) and len(all_parts(run.got)) > 1 - (run.case.n_segments > 1),
-            "No layer ran inside the checkpoint that was handed over: let x be checkpoint(fn, x), where fn runs the "
-            "layers of one segment.",
+            "No layer ran inside the `checkpoint` that the function is given: write x = checkpoint(fn, x), where fn "
+            "runs the layers of one segment.",
         ),
         Hint(
             each_from_the_input,

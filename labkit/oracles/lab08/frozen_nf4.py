@@ -147,7 +147,7 @@ FROZEN_NF4 = Oracle(
             "peak_bytes",
             peak_bytes,
             "More than one weight in full precision was alive at a time: unpack it where it is used, in forward and "
-            "again in backward, and let it go at once.",
+            "again in backward, and keep no reference to it.",
         ),
     ),
     diagnose=(

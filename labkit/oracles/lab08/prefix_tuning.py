@@ -203,7 +203,7 @@ PREFIX_TUNING = Oracle(
                 run.got["cache"]
                 == [run.case.batch, run.case.n_kv_heads, run.case.n_prompt + run.case.length, run.case.head_dim]
             ),
-            "The cache of an earlier call was handed over again, and by then the text is in it too. Make a new one in "
+            "The cache of an earlier call was used again, and by then the text is in it too. Make a new one in "
             "every call.",
         ),
         Hint(
@@ -279,7 +279,7 @@ PREFIX_TUNING = Oracle(
         ),
         Hint(
             lambda run: not close(run.got["loss"], run.expected["loss"]),
-            "The logits are right and the labels are not: hand them over as they are, as long as the text.",
+            "The logits are right and the labels are not: pass them on as they are, one for each token of the text.",
         ),
     ),
 )

@@ -1,4 +1,4 @@
-# hint: No layer ran inside the checkpoint that was handed over
+# hint: No layer ran inside the `checkpoint` that the function is given
 def best_segments(n_layers, cost):
     return min(range(1, n_layers + 1), key=lambda k: k + cost * n_layers / k)
 def run_in_segments(layers, x, n_segments, checkpoint):

@@ -1,4 +1,4 @@
-# hint: No layer ran inside the checkpoint that was handed over
+# hint: No layer ran inside the `checkpoint` that the function is given
 def best_segments(n_layers, cost):
     root = (cost * n_layers) ** 0.5
     pair = {min(max(k, 1), n_layers) for k in (int(root), int(root) + 1)}

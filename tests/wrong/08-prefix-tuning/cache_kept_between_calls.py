@@ -1,4 +1,4 @@
-# hint: The cache of an earlier call was handed over again
+# hint: The cache of an earlier call was used again
 class PrefixEncoder(torch.nn.Module):
     def __init__(self, config, n_prompt, bottleneck=None):
         super().__init__()
