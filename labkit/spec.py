@@ -237,7 +237,8 @@ class Oracle:
     call:       run -> how the answer was called, in the student's names and values ("scale(x, by=2)"); where it is
                 None, a case is shown by its fields.
     places:     what a student calls a part of the result, by its path in the tree: {"gib": "number of GiB"} makes
-                "wrong number of GiB" of a wrong value there.
+                "wrong number of GiB" of a wrong value there. A * is any one part, and {0} in the words what stands
+                there, a number counted from 1: {"norms.*": "norm of step {0}"}.
     show:       (run, index) -> the input behind the first wrong element, in words, or None.
     score:      [run] -> 0..1, asked only when nothing else is wrong; None means pass or fail.
     record:     [run] -> plain data as JSON has it, kept with a verdict that earns points; nobody but the instructor's

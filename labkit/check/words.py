@@ -5,6 +5,7 @@ Nothing is judged here, and no line is broken: `labkit.check.text` does that.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 
 import torch
@@ -50,13 +51,31 @@ def what_is_wrong(oracle: Oracle, found: Mismatch) -> str:
     """
     rank, path = _rank_and_path(found.path)
     kind = {"keys": "names"}.get(found.kind, found.kind)
-    words = oracle.places.get(path) or _spelled_out(path)
+    words = _place(oracle, path) or _spelled_out(path)
     if found.kind != "value":
         text = f"wrong {kind} of {words}" if words else f"wrong {kind}"
     else:
         text = f"wrong {words}" if words else "wrong value"
     at = f" at [{', '.join(map(str, found.index))}]" if found.index else ""
     return f"rank {rank}: {text}{at}" if rank else text + at
+
+
+def _place(oracle: Oracle, path: str) -> str | None:
+    """What the oracle calls this place, by its path or by a pattern of paths."""
+    if path in oracle.places:
+        return oracle.places[path]
+    for pattern, words in oracle.places.items():
+        if found := _matches(pattern.split("."), path.split(".")):
+            return words.format(*found)
+    return None
+
+
+def _matches(pattern: Sequence[str], parts: Sequence[str]) -> list[object]:
+    """What stands for each * of a pattern, a number counted from 1; nothing where the path is another."""
+    if len(pattern) != len(parts) or any(one not in ("*", part) for one, part in zip(pattern, parts, strict=True)):
+        return []
+    found = [part for one, part in zip(pattern, parts, strict=True) if one == "*"]
+    return [int(part) + 1 if part.isdigit() else part for part in found]
 
 
 def _rank_and_path(path: str) -> tuple[str, str]:

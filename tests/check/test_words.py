@@ -89,3 +89,18 @@ def test_a_configuration_is_shown_by_its_fields():
 def test_a_place_in_words(expected, got, words):
     oracle = Oracle("99-rows", places={"gib": "number of GiB"})
     assert what_is_wrong(oracle, compare(expected, got)) == words
+
+
+@pytest.mark.parametrize(
+    ("expected", "got", "words"),
+    [
+        ({"norms": [1.0, 2.0]}, {"norms": [1.0, 3.0]}, "wrong norm of step 2"),
+        ({"ranks": [{"norms": [1.0]}]}, {"ranks": [{"norms": [3.0]}]}, "rank 0: wrong norm of step 1"),
+        ({"after": [{"weights": {"b": 1.0}}]}, {"after": [{"weights": {"b": 3.0}}]}, "wrong b after step 1"),
+        ({"norms": [1.0]}, {"norms": 1.0}, "wrong type of norms"),
+        ({"norms": [[1.0]]}, {"norms": [[3.0]]}, "wrong entry 0 of entry 0 of norms"),
+    ],
+)
+def test_a_place_is_named_by_a_pattern(expected: dict, got: dict, words: str) -> None:
+    oracle = Oracle("99-rows", places={"norms.*": "norm of step {0}", "after.*.weights.*": "{1} after step {0}"})
+    assert what_is_wrong(oracle, compare(expected, got)) == words

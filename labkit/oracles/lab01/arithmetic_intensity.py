@@ -121,6 +121,7 @@ def moved_otherwise(arguments: tuple) -> list[int]:
 
 ARITHMETIC_INTENSITY = Oracle(
     id="01-arithmetic-intensity",
+    places={"out.0": "first value", "out.1": "second value"},
     expect=true_result,
     tolerance=Tolerance(rtol=ROUNDING),
     call=call_of,

@@ -113,6 +113,7 @@ def in_words(run: Observation) -> str:
 
 AUTOCAST_DTYPES = Oracle(
     id="03-autocast-dtypes",
+    places={"dtypes.*": "dtype of {0}"},
     expect=true_dtypes,
     judge=(inputs_untouched,),
     show=first_wrong,

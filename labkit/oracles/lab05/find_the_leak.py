@@ -164,7 +164,9 @@ FIND_THE_LEAK = Oracle(
     ),
     places={
         "losses": "list of validation losses",
+        "losses.*": "validation loss of step {0}",
         "sizes": "list of mean magnitudes",
+        "sizes.*": "mean magnitude of step {0}",
         "hooks_left": "number of hooks left on the model",
         "parameters": "parameters after training",
     },

@@ -158,6 +158,12 @@ def replicas(run: CaseRun) -> str | None:
 
 AMP_CLIP = Oracle(
     id="15-amp-clip",
+    places={
+        "norms.*": "norm returned in step {0}",
+        "scales.*": "scale returned in step {0}",
+        "after.*.shared.*": "shared parameter after step {0}",
+        "after.*.own": "own parameter after step {0}",
+    },
     call=in_students_names,
     expect=one_process,
     tolerance=CLOSE,

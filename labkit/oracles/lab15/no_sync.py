@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab15.no_sync import MicroBatches, network
-from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
+from labkit.spec import Budget, CaseRun, Hint, Observation, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-5, rtol=1e-4)
 """float32 sums over rows and ranks in another order."""
@@ -99,12 +99,34 @@ def alone(run: CaseRun[MicroBatches]) -> bool:
     )
 
 
+def in_words(run: Observation) -> str:
+    """What is accumulated in a case."""
+    case = run.case
+    steps = f"{case.n_steps} step{'s' * (case.n_steps != 1)}"
+    ranks = f"{case.n_ranks} rank{'s' * (case.n_ranks != 1)}"
+    rows = ", ".join(map(str, case.rows))
+    return f"accumulate(ddp, batches, loss_of) in {steps} on {ranks}, micro-batches of {rows} rows"
+
+
 def first(got: dict) -> dict[str, Any]:
     return got["ranks"][0]
 
 
 NO_SYNC = Oracle(
     id="15-no-sync",
+    call=in_words,
+    places={
+        "grads.*.*": ".grad of parameter {1} after step {0}",
+        "talked": "list of micro-batches whose backward pass sent gradients",
+        "talked.*": "micro-batch whose backward pass sent gradients",
+        "flags.0": "require_backward_grad_sync inside of no_sync",
+        "flags.1": "require_backward_grad_sync inside of a second no_sync",
+        "flags.2": "require_backward_grad_sync after the inner of two no_sync",
+        "flags.3": "require_backward_grad_sync after no_sync",
+        "flags.4": "require_backward_grad_sync after a no_sync that an error has left",
+        "error_came_out": "answer to whether an error passes through no_sync",
+        "most_open": "number of forward passes that wait for their backward pass at once",
+    },
     expect=large_batch,
     tolerance=CLOSE,
     judge=(inputs_untouched,),

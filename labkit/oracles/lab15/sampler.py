@@ -138,6 +138,10 @@ def overlap(run: CaseRun[Split]) -> object:
 
 SAMPLER = Oracle(
     id="15-sampler",
+    call=lambda run: (
+        f"ShardSampler(n_samples={run.case.n_samples}, rank, world_size={run.case.world_size}, seed={run.case.seed}, "
+        f"drop_last={run.case.drop_last}) for every rank"
+    ),
     judge=(equal_lengths, complete, shuffled),
     errors={
         "has no attribute 'epoch'": "set_epoch may never be called: the sampler begins in epoch 0, so set that in "

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab15.sync_bn import EPS, MOMENTUM, Rows
 from labkit.oracles.hints import any_of
-from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Oracle, Tolerance
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Observation, Oracle, Tolerance
 
 LARGE_MEAN = 100
 """In standard deviations: from here on float32 loses too many digits of the squares."""
@@ -190,8 +190,20 @@ def own_rows_only(run: CaseRun[Rows]) -> bool:
     return run.case.n_ranks > 1
 
 
+def in_words(run: Observation) -> str:
+    """The call, and how many rows each rank has."""
+    case = run.case
+    ranks, rows = f"{case.n_ranks} rank{'s' * (case.n_ranks != 1)}", ", ".join(map(str, case.rows))
+    return (
+        f"sync_batch_norm(comm, x, ..., momentum={MOMENTUM}, eps={EPS}) on {ranks} with {rows} rows of "
+        f"{case.n_channels} channels, whose mean is about {case.mean:g}"
+    )
+
+
 SYNC_BN = Oracle(
     id="15-sync-bn",
+    call=in_words,
+    places={f"{name}_grad": f"gradient of {name}" for name in ("x", "weight", "bias")},
     expect=one_process,
     tolerance=close,
     judge=(inputs_untouched,),
