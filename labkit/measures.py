@@ -92,6 +92,7 @@ _TABLE = (
     Measure("kept_without_recomputing_bytes", "kept", "bytes", "sum", "probe"),
     # Of launches that are written down and not run, at the size that a lab is about; the record is the answer's own.
     Measure("programs", FULL_SIZE, "programs", "min", "replay"),
+    Measure("most_programs", FULL_SIZE, "programs", "max", "replay"),
     Measure("block_bytes", FULL_SIZE, "bytes", "max", "replay"),
     # Of CUDA C++ that is executed from its PTX, by the names and definitions of `labkit.simt.KernelProfile`.
     Measure("cuda_launches", "cuda", "launches", "sum", "text"),

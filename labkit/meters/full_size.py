@@ -70,16 +70,20 @@ def without_data() -> Iterator[list[KernelLaunch]]:
 
 
 def full_size_figures(launches: Sequence[KernelLaunch], archs: Sequence[int] = ARCHS) -> dict[str, float]:
-    """What launches that were written down would take: programs, block_bytes, spills, shared_bytes.
+    """What launches that were written down would take: programs, most_programs, block_bytes, spills, shared_bytes.
 
     The worst of launches and GPUs. programs: of the launches that are given large tensors, so that one which counts or
-    adds up a few numbers may be short of them. Where a block has more bytes than there are registers, that is all:
-    compiling it would take minutes. Raises CompileFailed.
+    adds up a few numbers may be short of them. most_programs: of any launch. Where a block has more bytes than there
+    are registers, that is all: compiling it would take minutes. Raises CompileFailed.
     """
     largest = [max((one.n_bytes for one in _pointers(launch.arguments.values())), default=0) for launch in launches]
     programs = [math.prod(launch.grid) for launch, n_bytes in zip(launches, largest) if n_bytes >= LARGE * max(largest)]
     blocks = [largest_block_bytes(one.kernel, arch=archs[0], **one.arguments, **one.options) for one in launches]
-    figures = {"programs": min(programs, default=0), "block_bytes": max(blocks, default=0)}
+    figures = {
+        "programs": min(programs, default=0),
+        "most_programs": max((math.prod(launch.grid) for launch in launches), default=0),
+        "block_bytes": max(blocks, default=0),
+    }
     if figures["block_bytes"] <= REGISTER_BYTES:
         made = compiled_figures(launches, archs)
         figures |= {name: made[name] for name in ("spills", "shared_bytes")}

@@ -115,9 +115,17 @@ ENOUGH_PROGRAMS = 64
 """An A100 has 108 multiprocessors, each of which runs several programs at the same time."""
 
 
-def at_full_size(spills: int = 0) -> tuple[Budget, ...]:
+IDLE_PROGRAMS = (
+    "Nearly all of these programs have nothing to do: every lane of theirs lies past the end. A program takes a whole "
+    "block, so the grid counts blocks: (triton.cdiv(n, BLOCK_SIZE),)."
+)
+
+
+def at_full_size(spills: int = 0, most_programs: Limit | None = None) -> tuple[Budget, ...]:
     """What a launch has to have and may take at `Exercise.full_size`, on an A100 and on an H100."""
+    bounded = () if most_programs is None else (Budget("most_programs", most_programs, IDLE_PROGRAMS),)
     return (
+        *bounded,
         Budget(
             "programs",
             ENOUGH_PROGRAMS,

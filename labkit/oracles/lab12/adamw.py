@@ -162,7 +162,7 @@ ADAMW = Oracle(
         *moved(load=lambda run: 4 * run.case.n_bytes, store=lambda run: 3 * run.case.n_bytes, launches=1),
         *compiled(),
     ),
-    full_size=at_full_size(),
+    full_size=at_full_size(most_programs=lambda run: run.case.n // 64),
     call=in_students_names,
     diagnose=(
         Hint(

@@ -83,7 +83,7 @@ ADD = Oracle(
             at_least=True,
         ),
     ),
-    full_size=at_full_size(),
+    full_size=at_full_size(most_programs=lambda run: run.case.n // 256),
     call=lambda run: as_call("add", run.tree["x"], run.tree["y"]),
     diagnose=(
         Hint(

@@ -284,7 +284,7 @@ BIAS_GELU_DROPOUT = Oracle(
         ),
         *compiled(),
     ),
-    full_size=at_full_size(),
+    full_size=at_full_size(most_programs=lambda run: run.case.n_rows * run.case.n_cols // 64),
     call=lambda run: (
         as_call("bias_gelu_dropout", *(run.tree[name] for name in ("x", "bias", "y")), p=run.case.p, seed=run.case.seed)
         + dout_in_words(run.case)

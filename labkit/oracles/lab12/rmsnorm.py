@@ -57,6 +57,12 @@ def is_rms_plus_eps(run: CaseRun[Norm]) -> bool:
     return near(run.case, run.got["out"], x / (x.square().mean(-1, keepdim=True).sqrt() + run.case.eps) * weight)
 
 
+def is_eps_in_the_sum(run: CaseRun[Norm]) -> bool:
+    x, weight, *_ = parts(run)
+    wrong = ((x.square().sum(-1, keepdim=True) + run.case.eps) / run.case.n_cols).rsqrt()
+    return near(run.case, run.got["out"], x * wrong * weight)
+
+
 def has_no_eps(run: CaseRun[Norm]) -> bool:
     x, weight, _, _ = parts(run)
     return near(run.case, run.got["out"], x * x.square().mean(-1, keepdim=True).rsqrt() * weight)
@@ -237,6 +243,10 @@ RMSNORM = Oracle(
         Hint(
             lambda run: not forward_is_right(run) and has_no_eps(run),
             "eps is missing: add it to the mean of the squares, under the root.",
+        ),
+        Hint(
+            lambda run: not forward_is_right(run) and is_eps_in_the_sum(run),
+            "eps was added to the sum of the squares, and divided by n_cols with it: add it to their mean.",
         ),
         Hint(
             lambda run: not forward_is_right(run) and is_rms_plus_eps(run),

@@ -143,7 +143,7 @@ SWIGLU = Oracle(
         ),
         *compiled(),
     ),
-    full_size=at_full_size(),
+    full_size=at_full_size(most_programs=lambda run: run.case.n_rows * run.case.n_cols // 64),
     call=lambda run: as_call("swiglu", *(run.tree[name] for name in ("gate", "up"))) + dout_in_words(run.case),
     diagnose=(
         Hint(nearly, ROUNDED),
@@ -155,8 +155,9 @@ SWIGLU = Oracle(
         ),
         Hint(
             of_a_later_call,
-            "These are the gradients of a later call. Keep tensors on ctx, which each call has for itself, not on the "
-            "class or in a global variable.",
+            "These are the gradients with gate and up exchanged. Either the two changed places on the way through ctx, "
+            "or they are kept on the class or in a global variable, where a later call, here one of swiglu(up, gate), "
+            "replaces them. ctx belongs to one call.",
         ),
         Hint(
             overflows,

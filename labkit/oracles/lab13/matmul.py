@@ -178,6 +178,18 @@ def first_step_again(run: CaseRun[Product]) -> bool:
     )
 
 
+def sum_so_far_twice(run: CaseRun[Product]) -> bool:
+    """With each step the sum of those before is doubled."""
+    a, b = factors(run.case, run.tree)
+    for step in STEPS:
+        total = torch.zeros_like(run.got["out"], dtype=torch.float64)
+        for start in range(0, run.case.n_inner, step):
+            total = 2 * total + product(a[:, start : start + step], b[start : start + step])
+        if step < run.case.n_inner and resembles(run.got["out"], total):
+            return True
+    return False
+
+
 def rest_left_out(run: CaseRun[Product]) -> bool:
     """Only whole steps along the inner dimension are summed."""
     a, b = factors(run.case, run.tree)
@@ -210,6 +222,11 @@ MATMUL = Oracle(
             in_tf32,
             "The factors were rounded to tf32, which is what tl.dot does with float32 unless told otherwise: hand "
             "`precision` on to it as input_precision.",
+        ),
+        Hint(
+            sum_so_far_twice,
+            "The sum so far is added twice in each step: tl.dot(a, b, acc) returns acc + a @ b already, so write "
+            "acc = tl.dot(a, b, acc), not acc += ...",
         ),
         Hint(
             rest_left_out,

@@ -96,6 +96,13 @@ def last_block_only(run: CaseRun[Blocks]) -> bool:
     return is_like(run.got["top"], by_block(run)[-1][0], finite_rows(run.tree))
 
 
+def total_is_the_logarithm(run: CaseRun[Blocks]) -> bool:
+    """The logarithm of the sum, or that and the maximum, in place of the sum."""
+    top, total = (run.expected[name] for name in ("top", "total"))
+    rows = finite_rows(run.tree)
+    return any(is_like(run.got["total"], one, rows) for one in (total.log(), top + total.log()))
+
+
 def starts_at_zero(run: CaseRun[Blocks]) -> bool:
     """No top is below 0, though rows are."""
     return bool((run.got["top"] == run.tree["x"].float().amax(1).clamp(min=0)).all())
@@ -192,6 +199,11 @@ ONLINE_SOFTMAX = Oracle(
         Hint(
             one_maximum_for_all,
             "Every row has the maximum of the whole matrix. Each row needs its own: take it along dim=1.",
+        ),
+        Hint(
+            total_is_the_logarithm,
+            "`total` is a logarithm. It is the sum itself, relative to the maximum; a logsumexp holds both in one "
+            "number.",
         ),
         Hint(
             second_pass_is_empty,
