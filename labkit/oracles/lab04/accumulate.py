@@ -109,8 +109,16 @@ def padded(counts: Any) -> float:
     return counts.padded
 
 
+def not_zero(counts: Any) -> float:
+    return counts.not_zero
+
+
 def by_epoch(counts: Any) -> float:
     return counts.epoch
+
+
+def so_far(counts: Any) -> float:
+    return counts.so_far
 
 
 def every(counts: Any) -> float:
@@ -137,6 +145,13 @@ ACCUMULATE = Oracle(
     },
     axis="numbers of micro-batches, ranks and texts",
     fact=how_far,
+    errors={
+        "does not require grad and does not have a grad_fn": "backward needs the loss as the model computed it. What "
+        "sum_over_ranks returns has no graph, and neither has what went through item() or detach(): sum the "
+        "gradients over the ranks, not the loss.",
+        "must be real number, not NoneType": "A parameter has no gradient here, because no backward went before. After "
+        "the loop, take a step only if there are micro-batches left.",
+    },
     budgets=(
         Budget(
             "peak_bytes",
@@ -172,6 +187,11 @@ ACCUMULATE = Oracle(
         Hint(
             went(Loop(clear="never"), *(Loop(divisor=d, clear="never") for d in MEANS)),
             "The gradients are never cleared, so each step adds to those of all steps before.",
+        ),
+        Hint(
+            went(Loop(clear="each epoch"), *(Loop(divisor=d, clear="each epoch") for d in MEANS)),
+            "The gradients are cleared at the start of the epoch alone, so each step adds to those of the steps before "
+            "it. Clear them after every step.",
         ),
         Hint(
             went(Loop(clear="each micro-batch"), *(Loop(divisor=d, clear="each micro-batch") for d in (*MEANS, own))),
@@ -237,12 +257,16 @@ ACCUMULATE = Oracle(
             "the optimizer steps with, so divide first.",
         ),
         Hint(
-            went(Loop(divisor=padded)),
+            went(Loop(divisor=padded), Loop(divisor=not_zero)),
             "Padding was counted as tokens. A token counts where its label is not -100.",
         ),
         Hint(
             went(Loop(divisor=by_epoch)),
             "The gradients are divided by the tokens of the whole epoch: only those of the window belong to a step.",
+        ),
+        Hint(
+            went(Loop(divisor=so_far), Loop(divisor=one_token, afterwards=so_far)),
+            "The count of tokens goes on from window to window. Set it back to 0 after each step.",
         ),
         Hint(
             went(Loop(divisor=one_token)),

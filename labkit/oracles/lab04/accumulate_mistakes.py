@@ -22,15 +22,17 @@ from labkit.spec import CaseRun
 class Counts:
     """Tokens that a micro-batch may be divided by: of itself, of its rank's window, of all ranks' windows.
 
-    padded: of all ranks' windows with the padding. epoch: of all ranks and windows. n_micro: micro-batches in this
-    window; ranks: of the run.
+    padded: of all ranks' windows with the padding. not_zero: the same, without labels that are 0. epoch: of all ranks
+    and windows. so_far: of all ranks, from the epoch's start to this window. n_micro: micro-batches in this window.
     """
 
     own: int
     rank: int
     every: int
     padded: int
+    not_zero: int
     epoch: int
+    so_far: int
     n_micro: int
     case: Accumulation
 
@@ -51,7 +53,7 @@ class Loop:
     rescale: bool = False
     share: Literal["sum", "average", "each micro-batch", "never"] = "sum"
     clip: Literal["window", "micro-batch", "mine", "undivided", "each parameter", "values", "never"] = "window"
-    clear: Literal["after the step", "each micro-batch", "before the step", "never"] = "after the step"
+    clear: Literal["after the step", "each micro-batch", "before the step", "each epoch", "never"] = "after the step"
     rest: Literal["step", "leak", "drop"] = "step"
 
 
@@ -82,13 +84,25 @@ def play(run: CaseRun[Accumulation], loop: Loop) -> dict[str, Any]:
     windows = [range(i, min(i + case.n_accumulate, case.n_micro)) for i in range(0, case.n_micro, case.n_accumulate)]
     epoch = sum(n_counted(y) for part in parts for y in part["y"])
     for _ in range(N_EPOCHS):
+        so_far = 0
+        if loop.clear == "each epoch":
+            sums = list(zeros)
         for window in windows:
             of_rank = [sum(n_counted(part["y"][i]) for i in window) for part in parts]
-            padded = sum(part["y"][i].numel() for part in parts for i in window)
+            so_far += sum(of_rank)
+            of_window = (
+                sum(of_rank),
+                sum(part["y"][i].numel() for part in parts for i in window),
+                sum(int((part["y"][i] != 0).sum()) for part in parts for i in window),
+                epoch,
+                so_far,
+                len(window),
+                case,
+            )
             for i in window:
                 for rank, part in enumerate(parts):
                     x, y = part["x"][i], part["y"][i]
-                    counts = Counts(n_counted(y), of_rank[rank], sum(of_rank), padded, epoch, len(window), case)
+                    counts = Counts(n_counted(y), of_rank[rank], *of_window)
                     if loop.clear == "each micro-batch":
                         sums[rank] = zeros[rank]
                     # Without a label the mean is NaN, but PyTorch's gradient of it is 0.
@@ -112,7 +126,7 @@ def play(run: CaseRun[Accumulation], loop: Loop) -> dict[str, Any]:
                 sums = [shared(sums, loop.share)] * len(parts)
             if loop.clip == "undivided":
                 sums = [clipped(grads, case.max_norm) for grads in sums]
-            totals = [Counts(n, n, sum(of_rank), padded, epoch, len(window), case) for n in of_rank]
+            totals = [Counts(n, n, *of_window) for n in of_rank]
             sums = [[grad / loop.afterwards(n) for grad in grads] for grads, n in zip(sums, totals, strict=True)]
             if loop.clip == "window":
                 sums = [clipped(grads, case.max_norm) for grads in sums]

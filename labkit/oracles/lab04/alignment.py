@@ -76,6 +76,12 @@ def by_area(args: tuple, right: list, got: list) -> bool:
     return got[0] == math.ceil(rows * cols / (tile_rows * tile_cols)) != right[0]
 
 
+def waves_by_area(args: tuple, right: list, got: list) -> bool:
+    rows, cols, tile_rows, tile_cols, n_sms = args
+    by_outputs = math.ceil(rows * cols / (tile_rows * tile_cols * n_sms))
+    return got[0] == right[0] and got[1] == by_outputs != right[1]
+
+
 def efficiency(when: Callable[[tuple, list, float], bool]) -> Callable[[CaseRun[Call]], object]:
     """A diagnosis of tiles_and_waves where tiles and waves are right: `when` gets (arguments, right, efficiency)."""
     return waves(lambda args, right, got: got[:2] == right[:2] and when(args, right, got[2]))
@@ -123,6 +129,11 @@ ALIGNMENT = Oracle(
         Hint(
             waves(lambda args, right, got: got[0] == right[0] and near(got[1], right[0] / args[4])),
             "A wave that is only partly filled takes as long as a full one: round the number of waves up.",
+        ),
+        Hint(
+            waves(waves_by_area),
+            "The waves come from the outputs alone. A tile that is only partly used keeps a multiprocessor as long as "
+            "a full one: divide the number of tiles by n_sms.",
         ),
         Hint(
             waves(lambda args, right, got: got[0] == right[0] and right[1] != got[1] == right[0] // args[4]),

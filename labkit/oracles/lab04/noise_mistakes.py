@@ -80,6 +80,21 @@ TOO_MUCH_NOISE_TAKEN: tuple[Way, ...] = (
     lambda w: w.of_small - w.variance * w.small,
 )
 
+OTHER_AXIS: tuple[Way, ...] = (
+    lambda w: w.gradients.mean(2).square().sum(1) - w.variance / w.case.n_micro,
+    lambda w: w.of_large - w.gradients.var(2).sum(1) / w.case.n_micro,
+    lambda w: w.gradients.mean(2).square().sum(1) - w.gradients.var(2).sum(1) / w.case.n_micro,
+    lambda w: w.of_large - w.gradients.flatten(1).var(1) / w.case.n_micro,
+)
+FIRST_ALONE: tuple[Way, ...] = (
+    lambda w: w.gradients[:, 0].square().sum(1),
+    lambda w: w.gradients[:, 0].square().sum(1) - w.variance / w.case.n_micro,
+)
+TOO_LITTLE_NOISE_TAKEN: tuple[Way, ...] = (
+    lambda w: w.of_large - w.variance / w.small,
+    lambda w: w.of_large - w.variance / w.large,
+)
+
 FROM_ONE_SIZE: tuple[Way, ...] = (lambda w: w.small * w.of_small, lambda w: w.large * w.of_large)
 BIASED_VARIANCE: tuple[Way, ...] = (lambda w: w.gradients.var(1, correction=0).sum(1) * w.small,)
 OF_A_MICRO_BATCH: tuple[Way, ...] = (lambda w: w.variance,)
@@ -103,6 +118,7 @@ def medians(signals: Sequence[float], noises: Sequence[float]) -> tuple[float, .
     return (
         *(kind(ratios) for kind in kinds),
         *(kind(noises) / kind(signals) for kind in kinds),
+        *(statistics.fmean(noises) / kind(signals) for kind in (*kinds, statistics.median_high)),
     )
 
 

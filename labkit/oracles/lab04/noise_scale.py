@@ -162,6 +162,20 @@ NOISE_SCALE = Oracle(
             "squared length of their mean.",
         ),
         Hint(
+            gave("signals", mistakes.FIRST_ALONE),
+            "This is the length of the first micro-batch's gradient. The window's gradient is the mean of all k.",
+        ),
+        Hint(
+            gave("signals", mistakes.OTHER_AXIS),
+            "The mean or the variance goes over the elements of a gradient, or over everything. Both go over the "
+            "micro-batches, which are axis 0.",
+        ),
+        Hint(
+            gave("signals", mistakes.TOO_LITTLE_NOISE_TAKEN),
+            "The variance over the micro-batches is the noise of one micro-batch already. Their mean contains 1 / k of "
+            "that, whatever micro_batch is.",
+        ),
+        Hint(
             gave("signals", mistakes.TOO_MUCH_NOISE_TAKEN),
             "Too much noise was subtracted. A gradient of B samples contains noise / B: with the noise of one sample, "
             "that is noise / (k · micro_batch) in the window's.",
@@ -216,7 +230,7 @@ NOISE_SCALE = Oracle(
             "Negative signals were changed or left out: keep them, they balance those that are too large.",
         ),
         Hint(
-            ratio(lambda signals, noises: float(round(sum(noises) / sum(signals)))),
+            ratio(lambda signals, noises: tuple(one(sum(noises) / sum(signals)) for one in (math.floor, math.ceil))),
             "The critical batch was rounded. Return it as it comes out, a float.",
         ),
         Hint(

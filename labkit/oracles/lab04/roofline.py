@@ -23,11 +23,12 @@ class Layer:
     texts_alone: rows are texts, not tokens. products, flops, moved: how many of the three there are, how many FLOPs
     each takes for a multiply-add, how often its bytes move. itemsize: fixed at this many bytes. weights_each: "text" or
     "row" reads the weights again. weights_alone: rows move no bytes. written: results count as bytes. bytes_count:
-    bytes take time. times: what becomes of a product's two times: max, min or sum. joined: the micro-batches are one
-    product.
-    optimizer: "once", "each" micro-batch, "never"; "at once": while the products run; "in the sum" or "in each sum":
-    FLOPs and bytes of the whole step, or of a micro-batch and the optimizer, are compared. optimizer_factor: its bytes,
-    this many times.
+    bytes take time. times: what becomes of a product's two times: max, min, sum, or the bytes' alone. joined: the
+    micro-batches are one product.
+    optimizer: "once", "each" micro-batch, "each product", "never"; "at once": while the products run; "in the sum" or
+    "in each sum": FLOPs and bytes of the whole step, or of a micro-batch and the optimizer, are compared; "in each
+    product" or "in each maximum": its bytes are those of each product, or its time is compared with both of each.
+    optimizer_factor: its bytes, this many times; "row": those of n weights.
     tokens_of, time_of: whether they are those of the step or of one micro-batch. counted: "tokens", "texts" or "steps"
     a second, or the "seconds" of a step.
     """
@@ -64,15 +65,23 @@ def rate(arguments: tuple, how: Layer = Layer()) -> float:
     texts, length, n, n_accumulate, peak, bandwidth, itemsize, optimizer_bytes = arguments
     n_products = 1 if how.joined else n_accumulate
     flops, n_bytes = cost_of_a_product(how, texts * n_accumulate // n_products, length, n, how.itemsize or itemsize)
-    update_bytes = n * n * optimizer_bytes * (itemsize if how.optimizer_factor == "itemsize" else 1)
+    update_bytes = n * n * optimizer_bytes * {"itemsize": itemsize, "row": 1 / n}.get(how.optimizer_factor, 1)
     repeated = how.products * (n_products if how.time_of == "step" else 1)
-    updates = {"each": n_accumulate, "in each sum": n_accumulate, "never": 0}.get(how.optimizer, 1)
+    updates = {
+        "each": n_accumulate,
+        "in each sum": n_accumulate,
+        "each product": repeated,
+        **dict.fromkeys(("never", "in each product", "in each maximum"), 0),
+    }.get(how.optimizer, 1)
+    if how.optimizer == "in each product":
+        n_bytes += update_bytes
+    if how.optimizer == "in each maximum":
+        n_bytes = max(n_bytes, update_bytes)
     if how.optimizer in ("in the sum", "in each sum"):
         seconds = max(repeated * flops / peak, (repeated * n_bytes + updates * update_bytes) / bandwidth)
     else:
-        product_s = {"max": max, "min": min, "sum": lambda *both: sum(both)}[how.times](
-            flops / peak, n_bytes / bandwidth
-        )
+        of_both = {"max": max, "min": min, "sum": lambda *both: sum(both), "bytes": lambda flops_s, bytes_s: bytes_s}
+        product_s = of_both[how.times](flops / peak, n_bytes / bandwidth)
         times = repeated * product_s, updates * update_bytes / bandwidth
         seconds = max(times) if how.optimizer == "at once" else sum(times)
     n_texts = texts * (n_accumulate if how.tokens_of == "step" else 1)

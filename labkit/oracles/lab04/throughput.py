@@ -14,6 +14,8 @@ from labkit.oracles.lab04.roofline import Layer, bound_rows, rate, solved
 from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle, Tolerance
 
 ROUNDING = 1e-6
+HIDDEN = ("in the sum", "in each sum", "at once", "in each product", "in each maximum")
+"""Ways to let the optimizer's traffic overlap with the products."""
 
 
 def true_result(run: CaseRun[Call]) -> dict[str, float]:
@@ -38,6 +40,14 @@ def rows(when: Callable[[float, int, float, int, float], object]) -> Callable[[C
         return when(float(run.got["out"]), n, peak / bandwidth, itemsize, run.expected["out"])
 
     return diagnose
+
+
+def never_is_no_number(run: CaseRun[Call]) -> object:
+    """Where no number of rows is enough, something else than math.inf came back: a number, NaN or None."""
+    if run.case.function != "compute_bound_rows":
+        return CANNOT_TELL
+    found = run.got["out"]
+    return math.isinf(run.expected["out"]) and (found is None or not math.isinf(found))
 
 
 def reckoned(*ways: Layer) -> Callable[[CaseRun[Call]], object]:
@@ -67,7 +77,7 @@ THROUGHPUT = Oracle(
     diagnose=(
         *not_written_yet(ARGUMENTS, is_blank),
         Hint(
-            rows(lambda got, n, t, s, right: math.isinf(right) and math.isfinite(got)),
+            never_is_no_number,
             "A layer this narrow is never limited by arithmetic, however many rows it has: where the formula's "
             "denominator is zero or negative, return math.inf.",
         ),
@@ -89,6 +99,10 @@ THROUGHPUT = Oracle(
             "This exercise's rows are those of the forward product alone: 2bn² FLOPs, not 6bn².",
         ),
         Hint(
+            rows(lambda got, n, t, s, right: near(got, solved(n, float(int(t)), s))),
+            "The threshold was rounded. Divide with /, not with //.",
+        ),
+        Hint(
             rows(lambda got, n, t, s, right: any(fixed != s and near(got, solved(n, t, fixed)) for fixed in (1, 2, 4))),
             "The bytes of a number are fixed in your answer: itemsize says how many there are.",
         ),
@@ -98,7 +112,7 @@ THROUGHPUT = Oracle(
             "FLOPs / bytes = threshold for b.",
         ),
         Hint(
-            reckoned(*(Layer(optimizer=when) for when in ("in the sum", "in each sum", "at once"))),
+            reckoned(*(Layer(optimizer=when) for when in HIDDEN)),
             "The optimizer's time was hidden behind the products. Arithmetic and traffic overlap only within a "
             "product: the optimizer starts when all gradients are there, so its time is added to theirs.",
         ),
@@ -130,6 +144,10 @@ THROUGHPUT = Oracle(
             "6bn² FLOPs are those of all three products together. One product takes 2bn².",
         ),
         Hint(
+            reckoned(Layer(flops=6, moved=3)),
+            "The three products were counted twice: in FLOPs and bytes, and once more as a factor of the time.",
+        ),
+        Hint(
             reckoned(Layer(flops=1)),
             "A multiply-add was counted as one operation: a product takes 2bn² FLOPs.",
         ),
@@ -159,12 +177,16 @@ THROUGHPUT = Oracle(
             "which is why batches help.",
         ),
         Hint(
-            reckoned(Layer(optimizer="each")),
-            "The optimizer was counted once for each micro-batch. It runs once a step, after all n_accumulate of them.",
+            reckoned(Layer(optimizer="each"), Layer(optimizer="each product")),
+            "The optimizer was counted once for each micro-batch or product. It runs once a step, after all of them.",
         ),
         Hint(
             reckoned(Layer(optimizer_factor="itemsize")),
             "optimizer_bytes are bytes already: do not multiply them by itemsize.",
+        ),
+        Hint(
+            reckoned(Layer(optimizer_factor="row")),
+            "optimizer_bytes are those of one weight, and the layer has n² of them.",
         ),
         Hint(
             reckoned(Layer(optimizer="never")),
@@ -186,6 +208,11 @@ THROUGHPUT = Oracle(
         Hint(
             reckoned(Layer(bytes_count=False)),
             "The products' bytes are missing: with few rows, reading the weights takes longer than the arithmetic.",
+        ),
+        Hint(
+            reckoned(Layer(times="bytes")),
+            "Where arithmetic should set the time, the bytes do: its time is missing, or far too short. A product of b "
+            "rows takes 2bn² FLOPs.",
         ),
         Hint(
             reckoned(Layer(times="min")),
