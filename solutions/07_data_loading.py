@@ -33,7 +33,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler, get_
 
 import labkit.figures
 from labkit import Predictions, VirtualClock, check, progress
-from labkit.material import lab07, lab07_files
+from labkit.material import lab07, lab07_files, lab07_gpu
 from labkit.store import Store
 
 # The label that a loss leaves out: ignore_index of torch.nn.functional.cross_entropy.
@@ -273,8 +273,9 @@ print(f"batches by length: {100 * ways['batches by length'].padding:.2f} % paddi
 # Write `pack` and `lay_out`.
 #
 # - `pack(lengths, window)` returns a list of windows, each a list of document numbers. Every document is in exactly one of
-#   them, uncut. If all tokens together would fill $k$ windows without a gap, `pack` opens at most $1.01\,k + 1$ windows. No
-#   document is longer than a window. With 100,000 documents it may take a few seconds.
+#   them, uncut. No document is longer than a window, and most are far shorter, so the windows can be filled almost
+#   completely: if all tokens together would fill $k$ windows, `pack` opens at most $1.01\,k + 1$. With 100,000 documents it
+#   may take a few seconds.
 # - `lay_out(documents, window)` lays some documents out in one window, in the given order, and returns a dictionary of four
 #   tensors. The first three have `window` entries of int64, the last one is int32:
 #   - `input_ids`: the tokens, then 0 for padding (0 may be a token as well),
@@ -528,10 +529,10 @@ print(f"with {len({number for _, number in seen}):,} different augmentations")
 #
 # Write `write_tokens` and `TokenWindows`.
 #
-# - `write_tokens(documents, vocab_size, path)` writes two files. `path + ".bin"` holds the tokens of all documents, one after
-#   the other, as `uint16` if that is enough for `vocab_size` tokens, and as `uint32` otherwise. `path + ".idx"` holds as `int64`
-#   where each document begins, and, at the end, how many tokens there are. `documents` yields lists of numbers, which may not
-#   fit into memory together, so write each document as it comes.
+# - `write_tokens(documents, vocab_size, path)` writes two files, and replaces those of an earlier run. `path + ".bin"` holds
+#   the tokens of all documents, one after the other, as `uint16` if that is enough for `vocab_size` tokens, and as `uint32`
+#   otherwise. `path + ".idx"` holds as `int64` where each document begins, and, at the end, how many tokens there are.
+#   `documents` yields lists of numbers, which may not fit into memory together, so write each document as it comes.
 # - `TokenWindows(path, vocab_size, window)` is a dataset of windows: item $i$ are the tokens from $i \cdot$ `window` on, as an
 #   int64 tensor. Every token is in one window, so the last one may be shorter. An index past the last window raises an
 #   `IndexError`: that is how a `for` loop over a dataset ends. `document(number)` returns a document, also as int64.
@@ -655,6 +656,9 @@ lab07_files.compare_formats(write_tokens, TokenWindows)
 # enough.
 
 # %% [markdown]
+# [[stop]]
+
+# %% [markdown]
 # ## Find what the GPU waits for
 #
 # A loader that is too slow is as silent as one that is wrong: the loop works, and the GPU idles. This is the data side of a
@@ -769,6 +773,16 @@ labkit.figures.gantt_player(
 # starts no workers, so more cores change nothing.
 
 # %% [markdown]
+# On a machine with a GPU, the next cell runs both loops on it, with PyTorch's own `DataLoader`, real processes, and a
+# small convolutional network. Images are decompressed as they are loaded.
+
+# %% tags=["figure", "varies"]
+if labkit.has_gpu():
+    print(lab07_gpu.times_of({"slow": slow_train, "yours": train}))
+else:
+    print("there is no GPU here, so nothing is timed")
+
+# %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
 # 2.6 times. In the slow loop nearly everything happens in turns: 32 + 8 + 6 = 46 ms a batch. (Its kernels run while the next
@@ -786,6 +800,8 @@ labkit.figures.gantt_player(
 
 # %% [markdown]
 # ## Load while the GPU works
+#
+# The core of this lab ends here. The next four sections are optional, and *What you measured* comes after them.
 #
 # A loop that loads a batch, then trains on it, then loads the next one, leaves the GPU idle while it loads. A **prefetcher**
 # loads the next batches in a thread of its own. Between the two stands a **queue** of bounded length. It has to be bounded:
@@ -918,11 +934,11 @@ guesses.settle("GPU waits, queue of one", 100 * waits[1])
 # %% [markdown]
 # ## Read a few large files, not a million small ones
 #
-# Opening a file on a network disk takes a few milliseconds, however small the file is. A dataset of a million images is a
-# million files, and a shuffled epoch opens all of them in random order. **Shards** are the way out: a thousand samples share
-# one `tar` file, which is read from its start to its end. In the layout of WebDataset, the files of a sample follow one
-# another and have one **key**: `000007.jpg` is the part `jpg` of the sample `000007`, and `000007.seg.png` its part
-# `seg.png`. The key ends at the first dot.
+# This section is optional. Opening a file on a network disk takes a few milliseconds, however small the file is. A
+# dataset of a million images is a million files, and a shuffled epoch opens all of them in random order. **Shards** are
+# the way out: a thousand samples share one `tar` file, which is read from its start to its end. In the layout of
+# WebDataset, the files of a sample follow one another and have one **key**: `000007.jpg` is the part `jpg` of the
+# sample `000007`, and `000007.seg.png` its part `seg.png`. The key ends at the first dot.
 #
 # What is read from start to end cannot be shuffled freely. Instead, the order of the shards is shuffled, and a **shuffle
 # buffer** mixes what comes out of them: it is filled with, say, 1,000 samples, then a random one leaves it for each that
@@ -1060,9 +1076,10 @@ lab07_files.read_by_webdataset(write_shards)
 # %% [markdown]
 # ## Keep what was expensive to load
 #
-# Decoding an image takes milliseconds, and reading it once more from memory takes microseconds. **Lazy loading** decodes an
-# image only when it is asked for, so the first step does not wait for the whole dataset. **Caching** keeps the decoded image
-# for the next epoch. Three questions decide whether a cache is right:
+# This section is optional. Decoding an image takes milliseconds, and reading it once more from memory takes
+# microseconds. **Lazy loading** decodes an image only when it is asked for, so the first step does not wait for the
+# whole dataset. **Caching** keeps the decoded image for the next epoch. Three questions decide whether a cache is
+# right:
 #
 # - **What is kept?** The decoded image, before any augmentation. A cache of augmented images shows each of them in the same
 #   way in every epoch.
@@ -1215,10 +1232,10 @@ guesses.settle("images that LRU finds", 100 * found[0.5][0])
 # %% [markdown]
 # ## Go on in the middle of an epoch
 #
-# A run over a corpus may take one epoch of three weeks, and it is killed once a day. Your sampler by length kept two numbers
-# as its state. A stream with a shuffle buffer needs more: the samples in the buffer have been read and not yet seen. If the
-# state leaves them out, each restart loses 1,000 samples. If the stream starts over and throws away what was seen, a restart
-# in the third week reads two weeks of data first.
+# This section is optional. A run over a corpus may take one epoch of three weeks, and it is killed once a day. Your
+# sampler by length kept two numbers as its state. A stream with a shuffle buffer needs more: the samples in the buffer
+# have been read and not yet seen. If the state leaves them out, each restart loses 1,000 samples. If the stream starts
+# over and throws away what was seen, a restart in the third week reads two weeks of data first.
 #
 # A run has not one stream but one for each worker of each rank, so 8 ranks with 4 workers have 32 states. If the run goes
 # on with 4 ranks, because a machine has failed, 16 streams have to share what the 32 have left.
@@ -1410,7 +1427,7 @@ labkit.feature_row(
 # Two questions, 2 + 3 points. A person reads your answers, so no check responds at once, and `progress` does not count
 # them. A few sentences each; numbers count more than words.
 #
-# **A.** (2 points, read by a person) A colleague trains with 8 GPUs and 4 workers each, on an iterable dataset that yields
+# **A.** (2 points) A colleague trains with 8 GPUs and 4 workers each, on an iterable dataset that yields
 # every sample in every worker. He says: "It is only a larger epoch. I train for a third of the epochs and get the same
 # loss." What does one of his epochs contain, and what is different from a run with a right loader and the same number of
 # steps? Name two numbers that his log could have printed to show the mistake in the first minute.
@@ -1430,7 +1447,7 @@ labkit.feature_row(
 # ### END SOLUTION
 
 # %% [markdown]
-# **B.** (3 points, read by a person) Your model takes 250 ms for a step with a batch of 256 images, on one GPU. An image is
+# **B.** (3 points) Your model takes 250 ms for a step with a batch of 256 images, on one GPU. An image is
 # a file of 110 KB, takes 8 ms to decode and augment on one core, and is 150 KB as bytes and 600 KB as float32. The disk reads
 # 100 MB/s, the link to the GPU carries 12 GB/s, and the machine has 16 cores. The loop is `slow_train` as it stands above.
 # Which part is too slow, and by how much? What do you change, in which order, and what is the throughput after each change?

@@ -21,6 +21,8 @@ N_LARGE_DOCUMENTS = 20_000
 N_LARGE_WINDOWS = 3
 N_STREAMED, STREAMED_TOKENS = 256, 8192
 """Documents that are written as they come, 4 MiB of 16-bit numbers in all, and the tokens of each."""
+EARLIER = bytes(range(48))
+"""What an earlier run has left in both files."""
 
 
 @dataclass(frozen=True)
@@ -63,14 +65,17 @@ def corpus(case: Corpus, gen: torch.Generator) -> dict[str, Any]:
 
 
 def drive(ans, case: Corpus, tree: dict, stage) -> dict[str, Any]:
-    """tokens, borders: the bytes of the two files that `write_tokens` made. streamed_bytes: the most that Python's and
-    NumPy's memory grew while it wrote many documents. windows: all of a small file, in order, n_windows what len()
-    says, and past_end what came of the index after the last one, None where that was an IndexError. documents: all of
-    them. large: windows of the large file. Of its object, kept_bytes: what it holds in Python's and NumPy's memory;
-    own_bytes: by how much the process's own memory grew meanwhile, None where the system does not tell; open_files,
-    copying_maps: its attributes that are open files, or maps with mode="c".
+    """tokens, borders: the bytes of the two files that `write_tokens` made where EARLIER lay, None where that still
+    lies there. streamed_bytes: the most that Python's and NumPy's memory grew while it wrote many documents. windows:
+    all of a small file, in order, n_windows what len() says, and past_end what came of the index after the last one,
+    None where that was an IndexError. documents: all of them. large: windows of the large file. Of its object,
+    kept_bytes: what it holds in Python's and NumPy's memory; own_bytes: by how much the process's own memory grew
+    meanwhile, None where the system does not tell; open_files, copying_maps: its attributes that are open files, or
+    maps with mode="c".
     """
     written, right, large = (str(stage.tmp / name) for name in ("written", "right", "large"))
+    for ending in (".bin", ".idx"):
+        Path(written + ending).write_bytes(EARLIER)
     ans.write_tokens((document.tolist() for document in tree["documents"]), case.vocab_size, written)
     streamed_bytes = peak_bytes(lambda: ans.write_tokens(streamed(), case.vocab_size, str(stage.tmp / "streamed")))
     lay_down(right, case, tree["documents"])
@@ -158,9 +163,9 @@ def lay_down_large(path: str, case: Corpus, tree: dict) -> None:
 
 
 def content(path: str) -> torch.Tensor | None:
-    """A file's bytes; None where there is none."""
-    data = Path(path).read_bytes() if Path(path).is_file() else None
-    return None if data is None else torch.tensor(list(data), dtype=torch.uint8)
+    """A file's bytes; None where there is none, or only what an earlier run has left."""
+    data = Path(path).read_bytes() if Path(path).is_file() else EARLIER
+    return None if data == EARLIER else torch.tensor(list(data), dtype=torch.uint8)
 
 
 MEMORY_MAP = Exercise(

@@ -79,7 +79,10 @@ def drive(ans, case: Shards, tree: dict, stage) -> dict[str, Any]:
     samples = [
         (key_of(i), {name: bytes(part.tolist()) for name, part in of.items()}) for i, of in enumerate(tree["parts"])
     ]
-    names = [str(name) for name in ans.write_shards(stage.store, iter(samples), case.per_shard)]
+    made = ans.write_shards(stage.store, iter(samples), case.per_shard)
+    if made is None:
+        raise TypeError("write_shards returned None, and should return the names of the shards")
+    names = [str(name) for name in made]
 
     def stream(seed: int) -> Iterable[tuple[str, dict[str, bytes]]]:
         return ans.read_shards(store, list(names), case.buffer_size, seed)
@@ -89,9 +92,7 @@ def drive(ans, case: Shards, tree: dict, stage) -> dict[str, Any]:
     with global_generators(7) as changed:
         for key, of_sample in ans.read_shards(store, mine, case.buffer_size, case.seed):
             keys.append(str(key))
-            parts.append(
-                {name: torch.frombuffer(bytearray(data), dtype=torch.uint8) for name, data in of_sample.items()}
-            )
+            parts.append({name: torch.tensor(list(data), dtype=torch.uint8) for name, data in of_sample.items()})
             n_reads.append(len(set(store.names)))
     read = list(store.names)
     again, other = ([str(key) for key, _ in stream(seed)] for seed in (case.seed, case.seed + OTHER_SEED))

@@ -11,6 +11,7 @@ from labkit.oracles.lab07.kept_images import (
     augmented_anew,
     bare,
     counts_files,
+    counts_floats,
     decoded_lazily,
     full_for_good,
     keeps_one_too_many,
@@ -21,6 +22,7 @@ from labkit.oracles.lab07.kept_images import (
     right_images,
     room,
     same_again,
+    throws_out,
     wants_more_room,
     where_it_can,
 )
@@ -102,6 +104,11 @@ CACHE = Oracle(
             "file.",
         ),
         Hint(
+            or_no_difference(counts_floats),
+            "Less is kept than there is room for: a pixel of a decoded image takes one byte, not four. image.nbytes "
+            "says how many there are.",
+        ),
+        Hint(
             or_no_difference(keeps_one_too_many),
             "One image too many is kept: your answer asks whether any room is left, not whether this image fits into "
             "it. Add its bytes before you compare.",
@@ -121,7 +128,7 @@ CACHE = Oracle(
             "are kept, this one included, are at most max_bytes.",
         ),
         Hint(
-            where_it_can(lambda run: not enough_kept(run), 0.1, 0.99),
+            where_it_can(lambda run: not enough_kept(run) and throws_out(run), 0.1, 0.99),
             "Images are thrown out to make room for others. An epoch asks for every image once, so what is thrown out "
             "is needed as soon as what takes its place. Keep what is there, and do not keep what no longer fits.",
         ),

@@ -105,6 +105,24 @@ def wants_more_room(run: CaseRun[Pictures]) -> bool:
     return kept_bytes(run) == found_by(run, lambda image, file, kept: kept + image < most) != least_bytes(run)
 
 
+def counts_floats(run: CaseRun[Pictures]) -> bool:
+    """Each pixel is counted as the four bytes of a float32."""
+    most = room(run)
+    return kept_bytes(run) == found_by(run, lambda image, file, kept: 4 * (kept + image) <= most) != least_bytes(run)
+
+
+def throws_out(run: CaseRun[Pictures]) -> object:
+    """An image that was found in one epoch had to be decoded in the next. CANNOT_TELL where none was ever found."""
+    if not any(kept_bytes(run)[:-1]):
+        return CANNOT_TELL
+    epochs = made(run)
+    return any(
+        earlier[index].decoded == one.decoded != later[index].decoded
+        for earlier, now, later in zip(epochs, epochs[1:], epochs[2:], strict=False)
+        for index, one in now.items()
+    )
+
+
 def full_for_good(run: CaseRun[Pictures]) -> bool:
     """After the first image without room nothing is kept any more."""
     is_full = False

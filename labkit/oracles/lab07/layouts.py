@@ -71,12 +71,12 @@ def _dtype(tensor: torch.Tensor) -> str:
 
 
 def differs_as(name: str, mistake: Callable[[CaseRun[Packing]], torch.Tensor]) -> Callable[[CaseRun[Packing]], object]:
-    """A diagnosis: the tensor is what the mistake makes of it. CANNOT_TELL where that is the right one."""
+    """A diagnosis: the tensor is what the mistake makes of it. CANNOT_TELL where that is right, and the tensor too."""
 
     def when(run: CaseRun[Packing]) -> object:
         wrong, wanted, found = mistake(run), true_layout(run)[name], run.got["laid_out"][name]
         if _same(wrong, wanted):
-            return CANNOT_TELL
+            return CANNOT_TELL if _same(found, wanted) else False
         return _same(found, wrong)
 
     return when
@@ -109,6 +109,21 @@ def unshifted_without_first(run: CaseRun[Packing]) -> torch.Tensor:
     ids = unshifted(run)
     ids[list(accumulate(run.case.layout, initial=0))[:-1]] = IGNORED
     return ids
+
+
+def shifted_back(run: CaseRun[Packing]) -> torch.Tensor:
+    """The label of a token is the one before it, in its document or over the boundary."""
+    ids = true_layout(run)["input_ids"]
+    labels = torch.cat([torch.tensor([IGNORED]), ids[:-1]])
+    labels[list(accumulate(run.case.layout, initial=0))[:-1]] = IGNORED
+    labels[sum(run.case.layout) :] = IGNORED
+    return labels
+
+
+def counted_padding(run: CaseRun[Packing]) -> torch.Tensor:
+    """The places of the padding are counted as those of a document."""
+    n_free = run.case.window - sum(run.case.layout)
+    return torch.cat([*map(torch.arange, run.case.layout), torch.arange(n_free)])
 
 
 def padding_counts(run: CaseRun[Packing]) -> torch.Tensor:

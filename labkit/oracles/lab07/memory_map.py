@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from labkit.exercises.lab07.memory_map import Corpus
+from labkit.exercises.lab07.memory_map import EARLIER, Corpus
 from labkit.oracles.lab07.mapped import (
     all_documents,
     all_windows,
@@ -70,6 +70,12 @@ def signed(run: CaseRun[Corpus]) -> object:
     return any(bool((one < 0).any()) for one in run.got["windows"])
 
 
+def appended(run: CaseRun[Corpus]) -> bool:
+    """The tokens stand behind what lay in the file before."""
+    earlier, found = list(EARLIER), run.got["tokens"].tolist()
+    return found == earlier + as_bytes(tokens(run), run.case.dtype).tolist()
+
+
 MEMORY_MAP = Oracle(
     id="07-memory-map",
     judge=(
@@ -92,6 +98,11 @@ MEMORY_MAP = Oracle(
         "65,536 tokens take two bytes each, more take four, in write_tokens and in TokenWindows.",
     },
     diagnose=(
+        Hint(
+            appended,
+            "What an earlier run has left in the file is still there, before the tokens: mode 'ab' appends. Open the "
+            "file once, with 'wb', which empties it.",
+        ),
         Hint(
             wraps,
             "16 bits hold numbers up to 65,535: with a larger vocabulary, tokens wrap around and nobody notices. "

@@ -10,6 +10,7 @@ from labkit.oracles.lab07.layouts import (
     attention_stays,
     by_ids,
     by_labels,
+    counted_padding,
     differs_as,
     differs_as_one_of,
     laid_out,
@@ -20,6 +21,7 @@ from labkit.oracles.lab07.layouts import (
     rolled,
     running_on,
     running_on_to_the_padding,
+    shifted_back,
     shifted_into_padding,
     shifted_over_borders,
     true_layout,
@@ -33,6 +35,11 @@ from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, KiB, Oracle
 
 BYTES_PER_TOKEN = 96
 """Four results of 8 bytes a token, and room for twice as much on the way."""
+
+
+def holds_lengths(run: CaseRun[Packing]) -> bool:
+    """The windows hold the documents' lengths, in place of their numbers."""
+    return each_once(run) is not None and torch.equal(run.got["order"].sort().values, run.tree["lengths"].sort().values)
 
 
 def pack_is_right(run: CaseRun[Packing]) -> bool:
@@ -72,6 +79,11 @@ PACKING = Oracle(
         ),
     ),
     diagnose=(
+        Hint(
+            holds_lengths,
+            "The windows hold the lengths of the documents. They should hold their numbers: lengths[number] is how "
+            "long document `number` is.",
+        ),
         Hint(
             lambda run: each_once(run) is not None and bool((counts(run) == 0).any()) and fit(run) is None,
             "Documents are lost. Look at what happens to the window that is still open when the loop ends, and to a "
@@ -126,6 +138,14 @@ PACKING = Oracle(
             differs_as_one_of("position_ids", running_on, running_on_to_the_padding),
             "Positions run on through the whole window. A document's first token has position 0, wherever it stands: "
             "else the model learns that documents begin in the middle.",
+        ),
+        Hint(
+            differs_as("position_ids", counted_padding),
+            "The positions of the padding are counted as if it were a document. They are 0.",
+        ),
+        Hint(
+            differs_as("labels", shifted_back),
+            "The label of a token is the one after it, and yours is the one before it.",
         ),
         Hint(
             differs_as_one_of("labels", shifted_over_borders, shifted_into_padding, rolled),

@@ -89,11 +89,21 @@ def one_after_the_other(run: CaseRun[Loading]) -> float:
 
 
 def plan_is(wrong: Callable[[Loading], int]) -> Callable[[CaseRun[Loading]], object]:
-    """A diagnosis: this many workers. CANNOT_TELL where that is right."""
+    """A diagnosis: this many workers. CANNOT_TELL where that is right, and the answer too."""
 
     def when(run: CaseRun[Loading]) -> object:
-        found = wrong(run.case)
-        return CANNOT_TELL if found == n_workers(run.case) else run.got["plan"]["n_workers"] == found
+        found, mistaken, right = run.got["plan"]["n_workers"], wrong(run.case), n_workers(run.case)
+        return CANNOT_TELL if found == mistaken == right else found == mistaken
+
+    return when
+
+
+def bytes_times(factor: Callable[[Loading], int]) -> Callable[[CaseRun[Loading]], object]:
+    """A diagnosis: the bytes are right but for this factor."""
+
+    def when(run: CaseRun[Loading]) -> object:
+        plan, right = run.got["plan"], run.expected["plan"]
+        return plan["n_bytes"] * factor(run.case) == right["n_bytes"] != plan["n_bytes"]
 
     return when
 
@@ -158,6 +168,12 @@ PREFETCH = Oracle(
             "The queue holds one batch fewer than depth. The one that the loader has in its hand is not in the queue.",
         ),
         Hint(
+            lambda run: (
+                CANNOT_TELL if run.got["takes_s"] == run.expected["takes_s"] else not_far_ahead(run) is not None
+            ),
+            "More batches wait than depth allows: one queue with maxsize=depth, and one batch in the loader's hand.",
+        ),
+        Hint(
             leaves("after_break"),
             "A loop that stops early leaves the loader behind: it waits for room in a queue that nobody empties. In a "
             "finally, tell it to stop, make room, and join it.",
@@ -204,8 +220,24 @@ PREFETCH = Oracle(
             "A worker loads a whole batch, sample by sample: its time is batch_size times that of a sample.",
         ),
         Hint(
+            lambda run: (
+                CANNOT_TELL
+                if run.got["plan"] == run.expected["plan"]
+                else run.got["plan"]["n_workers"] == run.case.batch_size * run.case.sample_ms / run.case.step_ms
+            ),
+            "There is no fraction of a worker. Round up.",
+        ),
+        Hint(
             lambda run: run.got["plan"]["n_bytes"] == n_bytes(run.case, 1) != n_bytes(run.case, n_workers(run.case)),
             "Each worker loads prefetch_factor batches ahead, so the bytes grow with the number of workers.",
+        ),
+        Hint(
+            bytes_times(lambda case: case.prefetch_factor),
+            "Each worker loads not one batch ahead, but prefetch_factor of them.",
+        ),
+        Hint(
+            bytes_times(lambda case: case.batch_size),
+            "What is loaded ahead are batches: sample_bytes are those of one sample, and a batch has batch_size.",
         ),
     ),
     call=lambda run: (

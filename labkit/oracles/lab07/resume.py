@@ -72,6 +72,25 @@ def reads_for_each_stream(run: CaseRun[Lines]) -> object:
     return sorted(got["whole"]) == sorted(every_line(run.case)) and len(got["whole_read"]) > run.case.n_shards
 
 
+def reads_twice(run: CaseRun[Lines]) -> bool:
+    """Every stream opens its own shards more than once, and yields each line once."""
+    got = result(run)
+    opened = Counter(got["whole_read"])
+    return (
+        sorted(got["whole"]) == sorted(every_line(run.case))
+        and len(set(opened.values())) == 1
+        and opened.total() == 2 * run.case.n_shards
+    )
+
+
+def own_orders(run: CaseRun[Lines]) -> object:
+    """Right numbers of lines, and some shards twice. CANNOT_TELL of a single stream."""
+    if run.case.n_streams[0] == 1:
+        return CANNOT_TELL if whole_stream(run) is None else False
+    whole = Counter(result(run)["whole"])
+    return whole_stream(run) is not None and set(whole) < set(every_line(run.case)) and max(whole.values()) > 1
+
+
 def too_few_states(run: CaseRun[Lines]) -> object:
     """Not one for each new stream. CANNOT_TELL where some of many were returned, and what the others had is lost."""
     *_, n_before, n_now = run.case.n_streams
@@ -113,6 +132,15 @@ RESUME = Oracle(
             by_each_stream,
             "Every stream yields lines that others yield as well. The shuffled shards are dealt to the streams: "
             "names[number::n_streams].",
+        ),
+        Hint(
+            own_orders,
+            "Some shards are read by two streams, and others by none: each stream deals from an order of its own. The "
+            "order of the shards depends on the seed alone, so that it is the same in all of them.",
+        ),
+        Hint(
+            reads_twice,
+            "Every shard is opened twice. Read one where its first line is needed, and nowhere else.",
         ),
         Hint(
             reads_for_each_stream,

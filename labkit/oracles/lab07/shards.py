@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import math
 import tarfile
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -22,6 +23,12 @@ FAR = 0.15
 """Of the buffer's size: a buffer moves a sample by 0.5 to 0.7 times its size on average, hardly ever by less than 0.3.
 One that is emptied after each shard of these cases moves it by 0.12.
 """
+
+
+MOST_IN_ORDER = 0.5
+"""Of neighbours in a stream, those that were read one after the other: a random one of many leaves hardly any."""
+LARGE = 8
+"""A buffer from which on they are few."""
 
 
 def result(run: CaseRun[Shards]) -> dict[str, Any]:
@@ -131,6 +138,15 @@ def ahead(run: CaseRun[Shards]) -> int:
     return max(place[key] - at + 1 for at, key in enumerate(result(run)["keys"]))
 
 
+def as_read(run: CaseRun[Shards]) -> bool:
+    """Most samples come just after the one that was read before them: the buffer gives back its newest or oldest."""
+    if not is_long(run) or run.case.buffer_size < LARGE:
+        return False
+    place = {key_of(index): at for at, index in enumerate(read_order(run))}
+    places = [place[key] for key in result(run)["keys"]]
+    return sum(now == before + 1 for before, now in pairwise(places)) > MOST_IN_ORDER * (len(places) - 1)
+
+
 def within_buffer(run: CaseRun[Shards]) -> str | None:
     """No sample comes earlier than its buffer allows, and no shard is read before it is needed."""
     case, got = run.case, result(run)
@@ -166,6 +182,8 @@ def shuffled(run: CaseRun[Shards]) -> str | None:
             return (
                 f"samples are moved by {displacement(run):.1f} places on average within a buffer of {case.buffer_size}"
             )
+        if as_read(run):
+            return "most samples come just after the one that was read before them"
         if got["other"] == got["keys"]:
             return "another seed gives the same order"
     return None

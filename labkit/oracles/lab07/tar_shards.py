@@ -5,9 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import torch
+
 from labkit.exercises.lab07.tar_shards import Shards
 from labkit.oracles.lab07.shards import (
     ahead,
+    as_read,
     displacement,
     every_sample,
     is_long,
@@ -27,6 +30,10 @@ from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Oracle
 def in_long_streams(when) -> Any:
     """A diagnosis of the order, about which a short stream says nothing."""
     return lambda run: CANNOT_TELL if not is_long(run) else when(run)
+
+
+def parts_of(run: CaseRun[Shards]) -> list[torch.Tensor]:
+    return [part for parts in result(run)["parts"] for part in parts.values()]
 
 
 def loses_the_rest(run: CaseRun[Shards]) -> object:
@@ -49,6 +56,11 @@ def shard_by_shard(run: CaseRun[Shards]) -> bool:
     return every_sample(run) is None and is_mixed and sum(a != b for a, b in pairwise(shards)) == n_shards(run.case) - 1
 
 
+def in_order_of_reading(run: CaseRun[Shards]) -> object:
+    """CANNOT_TELL of a stream or a buffer that is too short to tell."""
+    return as_read(run) if is_long(run) and not is_short_buffer(run) else CANNOT_TELL
+
+
 def lost(run: CaseRun[Shards]) -> int:
     return run.case.n - len(set(result(run)["keys"]))
 
@@ -66,6 +78,15 @@ TAR_SHARDS = Oracle(
         ),
     ),
     diagnose=(
+        Hint(
+            lambda run: any(result(run)["parts"]) and not any(map(len, parts_of(run))),
+            "Every file in the shards is empty: TarInfo begins with a size of 0, and addfile writes `size` bytes. Set "
+            "info.size = len(data).",
+        ),
+        Hint(
+            lambda run: len(set(result(run)["names"])) < len(result(run)["names"]),
+            "Several shards have one name, so each replaces the one before. Put their number into it.",
+        ),
         Hint(
             loses_the_rest,
             "The last samples do not fill a shard, and are lost. Write what is left when the loop ends.",
@@ -94,6 +115,11 @@ TAR_SHARDS = Oracle(
             in_long_streams(shards_only),
             "Only the shards are shuffled: within each of them the samples come as they were written. Keep a buffer, "
             "and yield a random one of it.",
+        ),
+        Hint(
+            in_order_of_reading,
+            "The samples come in the order in which they are read, because the buffer gives back the newest one, as "
+            "pop() does, or the oldest, as pop(0). Take a random one.",
         ),
         Hint(
             in_long_streams(lambda run: CANNOT_TELL if run.case.buffer_size == 1 else shard_by_shard(run)),

@@ -5,7 +5,7 @@ def write_tokens(documents, vocab_size, path):
     import struct
 
     n = [0]
-    with open(path + ".bin", "ab") as file:
+    with open(path + ".bin", "wb") as file:
         for document in documents:
             file.write(struct.pack(f"<{len(document)}{'H' if vocab_size <= 1 << 16 else 'I'}", *document))
             n.append(len(document))
