@@ -1182,8 +1182,8 @@ muon_costs = lab06.compare(
 # %% [markdown]
 # ## What you measured
 #
-# Your optimizers on the shapes of T5-3B, run on tensors that have a shape but no memory. An optimizer that is not
-# written yet has no row.
+# Your optimizers on the shapes of T5-3B, run on tensors that have a shape but no memory, with two of PyTorch's below
+# them. An optimizer that is not written yet has no row.
 
 # %%
 weight_bytes = {"AdamW": 4, "AdamW, bf16 by chance": 2, "Adam, 8 bits": 4, "Adafactor": 4}
@@ -1198,9 +1198,13 @@ state_bytes = labkit.each_written(
         "Adafactor": lambda: lab06.state_bytes_on(Adafactor, t5_shapes),
     }
 )
+of_pytorch = {
+    "torch.optim.AdamW": lab06.state_bytes_on(torch.optim.AdamW, t5_shapes),
+    "torch.optim.Adafactor": lab06.state_bytes_on(torch.optim.Adafactor, t5_shapes),
+}
 print(f"{'T5-3B':24}{'states':>12}{'per parameter':>16}{'all, with gradients':>22}")
-for name, n_bytes in state_bytes.items():
-    everything = n_bytes + 2 * weight_bytes[name] * n_parameters
+for name, n_bytes in (state_bytes | of_pytorch).items():
+    everything = n_bytes + 2 * weight_bytes.get(name, 4) * n_parameters
     print(
         f"{name:24}{n_bytes / 1e9:>9.3f} GB{n_bytes / n_parameters:>14.3f} B{everything / 1e9:>19.1f} GB"
     )
@@ -1289,7 +1293,7 @@ labkit.feature_row(
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "06-open-sum", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
-# Nobody's (up to rounding): all gradients are multiplied by one factor c, so m by c and v by c squared, and m / sqrt(v)
+# It does not (up to rounding): all gradients are multiplied by one factor c, so m by c and v by c squared, and m / sqrt(v)
 # does not change. What changes: eps (1e-8 is compared with a gradient c times as large, so small gradients are damped
 # less), clipping by the global norm (max_norm = 1 now cuts c times as much), with fp16 the overflow of gradients, and
 # SGD's or any logged gradient norm. Weight decay does not: it is decoupled; in Adam with L2 it would.

@@ -71,7 +71,8 @@ ADAFACTOR = Exercise(
         FactoredSteps(n_steps=5, n_experts=3),
         FactoredSteps(n_steps=6, n_groups=2, lr=0.1),
         FactoredSteps(n_steps=6, resumed_after=3),
-        FactoredSteps(n_steps=4, lr=1e-3, grad_scale=1e-4, d=1e3),
+        FactoredSteps(n_steps=4, eps2=4.0),  # more than the rms of the weights
+        FactoredSteps(n_steps=4, lr=1e-3, grad_scale=1e-4, eps1=1e-6, d=1e3),
         FactoredSteps(n_steps=2, n_tokens=256, width=64),
     ),
     inputs=factored_inputs,

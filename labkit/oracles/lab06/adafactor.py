@@ -104,6 +104,14 @@ ADAFACTOR = Oracle(
             "eps1 squared was added to the estimate. It only bounds it from below: clamp(min=eps1**2).",
         ),
         Hint(
+            moved_as("no bound on the estimate"),
+            "The estimate has no bound: it is at least eps1 squared, clamp(min=eps1**2).",
+        ),
+        Hint(
+            moved_as("eps swapped"),
+            "The two numbers of eps are swapped: the first bounds the estimate, the second the rms of the parameter.",
+        ),
+        Hint(
             moved_as("eps1 added to squares"),
             "eps1 was added to the squares, as in the paper. Here it bounds two things from below: the mean of the "
             "rows, and, squared, the estimate.",
@@ -143,12 +151,29 @@ ADAFACTOR = Oracle(
             "made larger and large ones stay.",
         ),
         Hint(
+            moved_as("maximum before d", "maximum with d", "times d"),
+            "d is at the wrong place: the divisor of the update is max(1, rms / d), so that an update whose rms is at "
+            "most d stays as it is.",
+        ),
+        Hint(
+            moved_as("clipped by the gradient"),
+            "This rms is that of the gradient. Clipping takes that of the update, p.grad / estimate.sqrt().",
+        ),
+        Hint(
             moved_as("d left out"),
             "d is missing: the divisor of the update is max(1, rms / d).",
         ),
         Hint(
             moved_as("norm for rms", "norm for the scale", "both norms"),
             "The norm was taken for the root mean square. The root mean square is norm / sqrt(number of elements).",
+        ),
+        Hint(
+            moved_as("mean square in clipping", "mean square for the scale"),
+            "The root is missing in a root mean square: x.square().mean().sqrt().",
+        ),
+        Hint(
+            moved_as("mean magnitude for the scale"),
+            "The mean magnitude of the weights was taken. The root mean square is x.square().mean().sqrt().",
         ),
         Hint(
             moved_as("no decay of lr"),
@@ -170,6 +195,11 @@ ADAFACTOR = Oracle(
             moved_as("no scale of the weight"),
             "The step does not depend on the size of the weights: it is multiplied by max(eps2, rms of the parameter), "
             "eps2 being the second number of eps.",
+        ),
+        Hint(
+            moved_as("no least scale", "eps2 added"),
+            "The step is multiplied by max(eps2, rms of the parameter), eps2 being the second number of eps: a "
+            "parameter that is nearly zero can still move, and others do not notice.",
         ),
         Hint(
             moved_as("least for most in the scale"),
@@ -196,6 +226,26 @@ ADAFACTOR = Oracle(
             moved_as("new and old swapped"),
             "New and old are swapped in the running means: the new value counts step**beta2_decay, the old one the "
             "rest. In the first step the new one counts 1.",
+        ),
+        Hint(
+            moved_as("no lr"),
+            "The learning rate of the group is missing: the rate is min(lr, 1 / sqrt(step)).",
+        ),
+        Hint(
+            moved_as("decay without its sign"),
+            "The sign of beta2_decay is lost. It is -0.8, so that the new value counts step**-0.8, which falls.",
+        ),
+        Hint(
+            moved_as("magnitude for the square"),
+            "The means are of the squares of the gradients, and yours are of their magnitudes.",
+        ),
+        Hint(
+            moved_as("one number for a vector"),
+            "A vector was reduced to one mean. It is not factored: each of its elements has a second moment.",
+        ),
+        Hint(
+            moved_as("steps from two"),
+            "The running means count from 2. step is the step being taken, and counts from 1.",
         ),
         Hint(
             moved_as("steps from zero"),

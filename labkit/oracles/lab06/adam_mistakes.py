@@ -21,7 +21,10 @@ MISTAKES = (
     "no first correction",
     "no second correction",
     "correction of the next step",
+    "correction of the step before",
     "corrections swapped",
+    "beta1 in both corrections",
+    "correction outside the root",
     "eps inside the root",
     "eps before the correction",
     "no root",
@@ -48,6 +51,10 @@ MISTAKES = (
     "only the decay",
     "factors without powers",
     "new and old swapped",
+    "swapped in the mean",
+    "swapped in the square",
+    "uphill",
+    "no learning rate",
     "square not squared",
     "magnitude for the square",
 )
@@ -89,13 +96,14 @@ class Mistaken(torch.optim.Optimizer):
         beta1, beta2 = reversed(group["betas"]) if is_("betas swapped") else group["betas"]
         if is_("adam"):
             grad = grad + decay * weight
-        new1, new2 = (beta1, beta2) if is_("new and old swapped") else (1 - beta1, 1 - beta2)
+        new1 = beta1 if self.mistake in ("new and old swapped", "swapped in the mean") else 1 - beta1
+        new2 = beta2 if self.mistake in ("new and old swapped", "swapped in the square") else 1 - beta2
         squared = {"square not squared": grad, "magnitude for the square": grad.abs()}.get(self.mistake, grad * grad)
         mean = (1 - new1) * mean + new1 * grad
         square = (1 - new2) * square + new2 * squared
         state.update(mean=mean, square=square, step=step)
-        by_step = step + is_("correction of the next step")
-        one, two = 1 - beta1**by_step, 1 - beta2**by_step
+        by_step = step + is_("correction of the next step") - is_("correction of the step before")
+        one, two = 1 - beta1**by_step, 1 - (beta1 if is_("beta1 in both corrections") else beta2) ** by_step
         if is_("factors without powers"):
             one, two = 1 - beta1, 1 - beta2
         if is_("corrections swapped"):
@@ -103,10 +111,13 @@ class Mistaken(torch.optim.Optimizer):
         one = 1.0 if is_("no correction") or is_("no first correction") else one
         two = 1.0 if is_("no correction") or is_("no second correction") else two
         moved = grad if is_("gradient in place of the mean") else mean / one
+        moved = -moved if is_("uphill") else moved / lr if is_("no learning rate") else moved
         if is_("eps inside the root"):
             below = (square / two + eps).sqrt()
         elif is_("eps before the correction"):
             below = (square.sqrt() + eps) / two**0.5
+        elif is_("correction outside the root"):
+            below = square.sqrt() / two + eps
         elif is_("no root"):
             below = square / two + eps
         else:

@@ -130,8 +130,8 @@ STEP_HINTS = (
         "power.",
     ),
     Hint(
-        moved_as("new and old swapped"),
-        "New and old are swapped in the moments: the old moment counts beta, the new value 1 - beta.",
+        moved_as("new and old swapped", "swapped in the mean", "swapped in the square"),
+        "New and old are swapped in a moment: the old moment counts beta, the new value 1 - beta.",
     ),
     Hint(
         moved_as("square not squared", "magnitude for the square"),
@@ -143,6 +143,11 @@ STEP_HINTS = (
         'self.state[p]["step"], and one whose p.grad is None makes no step.',
     ),
     Hint(
+        moved_as("correction of the step before"),
+        "The count is 0 in the first step, so 1 - beta**0 divides by 0. Count the step before you correct: `step` is "
+        "the step being taken.",
+    ),
+    Hint(
         moved_as("correction of the next step"),
         "The corrections are those of the next step: `step` counts from 1, and is the step being taken.",
     ),
@@ -150,6 +155,16 @@ STEP_HINTS = (
         moved_as("corrections swapped"),
         "The corrections are swapped: 1 - beta1**step belongs to exp_avg, 1 - beta2**step to exp_avg_sq.",
     ),
+    Hint(
+        moved_as("beta1 in both corrections"),
+        "Both corrections have beta1. That of exp_avg_sq is 1 - beta2**step.",
+    ),
+    Hint(
+        moved_as("correction outside the root"),
+        "The root was taken before the correction. First divide exp_avg_sq by 1 - beta2**step, then take the root.",
+    ),
+    Hint(moved_as("uphill"), "The weights climb up the gradient. Subtract the step."),
+    Hint(moved_as("no learning rate"), "The step is not multiplied by the learning rate."),
     Hint(moved_as("betas swapped"), "The betas are swapped: the first belongs to exp_avg."),
     Hint(
         moved_as("no root"),

@@ -13,7 +13,7 @@ from labkit.compare import inputs_untouched
 from labkit.exercises.lab06.bf16_states import N_FIRST, Bf16Steps
 from labkit.oracles.calls import fields_in_words
 from labkit.oracles.hints import once
-from labkit.oracles.lab06.histories import ONE_BY_ONE
+from labkit.oracles.lab06.histories import IN_NEW_MEMORY, ONE_BY_ONE
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, KiB, MiB, Observation, Oracle
 
 SLACK_BYTES = 4 * KiB
@@ -219,11 +219,12 @@ BF16_STATES = Oracle(
         Budget("peak_bytes", peak_bytes, ONE_BY_ONE),
     ),
     diagnose=(
-        Hint(found("wide"), TOO_MANY_BYTES),
         Hint(
             found("dtype"),
             "The weights have to stay bfloat16: store the rounded result in place, with p.copy_(...).",
         ),
+        IN_NEW_MEMORY,
+        Hint(found("wide"), TOO_MANY_BYTES),
         Hint(
             found("names"),
             'The check reads self.state[p]["exp_avg"] and self.state[p]["exp_avg_sq"], the names that torch uses: '

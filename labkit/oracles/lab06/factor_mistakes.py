@@ -35,30 +35,44 @@ class Mistaken(torch.optim.Optimizer):
     def update(self, weight: Tensor, grad: Tensor, group: dict) -> None:
         is_, state = self.mistake.__eq__, self.state[weight]
         state["step"] = step = state.get("step", 0) + 1
-        counted = max(1, step - 1) if is_("steps from zero") else step
-        new = 0.001 if is_("fixed beta") else counted ** group["beta2_decay"]
-        eps1, eps2 = group["eps"]
-        square = grad * grad + eps1 * is_("eps1 added to squares")
+        counted = {"steps from zero": max(1, step - 1), "steps from two": step + 1}.get(self.mistake, step)
+        decay = -group["beta2_decay"] if is_("decay without its sign") else group["beta2_decay"]
+        new = 0.001 if is_("fixed beta") else counted**decay
+        eps1, eps2 = reversed(group["eps"]) if is_("eps swapped") else group["eps"]
+        square = (grad.abs() if is_("magnitude for the square") else grad * grad) + eps1 * is_("eps1 added to squares")
         estimate = self.estimate(state, square, 1 - new if is_("new and old swapped") else new, eps1)
         least = eps1 if is_("eps1 not squared") else eps1**2
         if is_("eps1 added to the estimate"):
             estimate = estimate + least
-        bounded = estimate.clamp(min=least)
+        bounded = estimate if is_("no bound on the estimate") else estimate.clamp(min=least)
         root = bounded if is_("no root") else bounded.sqrt()
         update = grad / root
         size = update.norm().item() if is_("norm for rms") else rms(update)
-        over = size / (1.0 if is_("d left out") else group["d"])
-        clip = {"no clipping": 1.0, "always normalized": size, "least for most in clipping": min(1.0, over)}.get(
-            self.mistake, max(1.0, over)
-        )
+        d = group["d"]
+        over = size / (1.0 if is_("d left out") else d)
+        clip = {
+            "no clipping": 1.0,
+            "always normalized": size,
+            "least for most in clipping": min(1.0, over),
+            "maximum before d": max(1.0, size) / d,
+            "maximum with d": max(d, size),
+            "times d": max(1.0, size * d),
+            "mean square in clipping": max(1.0, size**2 / d),
+            "clipped by the gradient": max(1.0, rms(grad) / d),
+        }.get(self.mistake, max(1.0, over))
         rate = {
             "no decay of lr": group["lr"],
             "lr times decay": group["lr"] * step**-0.5,
             "most of both rates": max(group["lr"], step**-0.5),
             "one over step": min(group["lr"], 1 / step),
+            "no lr": step**-0.5,
         }.get(self.mistake, min(group["lr"], step**-0.5))
         scale = {
             "no scale of the weight": 1.0,
+            "no least scale": rms(weight),
+            "eps2 added": eps2 + rms(weight),
+            "mean square for the scale": max(eps2, rms(weight) ** 2),
+            "mean magnitude for the scale": max(eps2, weight.abs().mean().item()),
             "least for most in the scale": min(eps2, rms(weight)),
             "scale of the update": max(eps2, rms(update)),
             "scale of the clipped update": max(eps2, rms(update) / clip),
@@ -84,6 +98,8 @@ class Mistaken(torch.optim.Optimizer):
             state[name] = torch.lerp(state.get(name, torch.zeros_like(value)), value, new)
             return state[name]
 
+        if square.dim() < 2 and is_("one number for a vector"):
+            return running("full", square.mean())
         if square.dim() < 2 or is_("full") or (is_("matrices alone") and square.dim() > 2):
             return running("full", square)
         axes = (0, 1) if is_("first two axes") else (-2, -1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from labkit.exercises.lab06.playing import Stepping
-from labkit.spec import CaseRun, Tolerance
+from labkit.spec import CaseRun, Hint, Tolerance
 
 CLOSE = Tolerance(atol=2e-5, rtol=2e-5)
 """Of weights of size 1: float32 sums in any order, over some twenty steps."""
@@ -41,6 +41,18 @@ def nothing_moved(run: CaseRun[Stepping]) -> bool:
     return isinstance(run.case, Stepping) and all(
         torch.equal(value, run.tree["weights"][name]) for step in run.got.values() for name, value in step.items()
     )
+
+
+def in_new_memory(run: CaseRun) -> bool:
+    """Of what stays alive, parts were made where `p.data = ...` stands."""
+    return any(".data = " in line for line in run.held.get("saved_bytes", ()))
+
+
+IN_NEW_MEMORY = Hint(
+    in_new_memory,
+    "`p.data = ...` puts new memory in the place of the parameter's. Change the memory that it has: p.copy_(...), "
+    "p.sub_(...).",
+)
 
 
 def first_off(run: CaseRun[Stepping]) -> str | None:

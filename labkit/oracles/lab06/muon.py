@@ -135,6 +135,13 @@ def sorted_wrongly(words: Callable[[list[str], list[str]], bool]) -> Callable[[C
     return when
 
 
+def in_no_list(run: CaseRun) -> object:
+    if not isinstance(run.case, Grouping):
+        return CANNOT_TELL
+    wanted = {*run.expected["for Muon"], *run.expected["for AdamW"]}
+    return {*run.got["for Muon"], *run.got["for AdamW"]} < wanted
+
+
 def called(run: Observation) -> str:
     if isinstance(run.case, Matrix):
         return as_call("orthogonalize", run.tree["g"])
@@ -183,6 +190,14 @@ MUON = Oracle(
             "as they are given.",
         ),
         Hint(
+            as_if("no first power"),
+            "The term with a is missing: a * x + (b * gram + c * gram @ gram) @ x.",
+        ),
+        Hint(
+            as_if("normalized in every step"),
+            "The matrix was divided by its norm in every step. Divide once, before the first one.",
+        ),
+        Hint(
             as_if("no fifth power"),
             "The term with c is missing: a * x + (b * gram + c * gram @ gram) @ x.",
         ),
@@ -219,6 +234,10 @@ MUON = Oracle(
             sorted_wrongly(lambda muon, adamw: len({*muon, *adamw}) < len(muon) + len(adamw)),
             "A parameter is listed twice, so it would be updated twice: a tied weight is one tensor.",
         ),
+        Hint(
+            in_no_list,
+            "Some parameters are in neither list, so they would never be trained. AdamW takes all that Muon does not.",
+        ),
         Hint(nothing_moved, "No weight has moved: change the parameter in place, with p.sub_(...)."),
         Hint(
             moved_as("whole"),
@@ -236,6 +255,16 @@ MUON = Oracle(
         Hint(
             moved_as("whole gradients added"),
             "The buffer sums up whole gradients. Here it is a running mean: momentum * buffer + (1 - momentum) * grad.",
+        ),
+        Hint(
+            moved_as("new and old swapped"),
+            "New and old are swapped in the buffer: momentum * buffer + (1 - momentum) * grad, which is "
+            "buffer.lerp_(grad, 1 - momentum).",
+        ),
+        Hint(
+            moved_as("whole gradient on top"),
+            "The update is grad + momentum * buffer, as for a buffer of whole gradients. Here the buffer is a mean: "
+            "grad.lerp(buffer, momentum), which is (1 - momentum) * grad + momentum * buffer.",
         ),
         Hint(
             moved_as("lerp the other way"),
@@ -260,7 +289,21 @@ MUON = Oracle(
             "The buffer alone was orthogonalized. Nesterov's momentum takes grad.lerp(buffer, momentum): a bit of this "
             "step's gradient on top.",
         ),
-        Hint(moved_as("other rule"), "The two rules for the learning rate are swapped."),
+        Hint(
+            moved_as("other rule"),
+            'The learning rate follows the other rule. "original" is lr * sqrt(max(1, rows / columns)), '
+            '"match_rms_adamw" is lr * 0.2 * sqrt(max(rows, columns)).',
+        ),
+        Hint(
+            moved_as("ratio below 1"),
+            "A matrix with fewer rows than columns keeps the learning rate: sqrt(max(1, rows / columns)).",
+        ),
+        Hint(moved_as("smaller side"), "The rule takes the larger side: 0.2 * sqrt(max(rows, columns))."),
+        Hint(moved_as("no 0.2"), "The factor 0.2 is missing in the rule: 0.2 * sqrt(max(rows, columns))."),
+        Hint(
+            moved_as("decay not times lr"),
+            "The weights decay too fast: the factor is 1 - lr * weight_decay, not 1 - weight_decay.",
+        ),
         Hint(moved_as("no rule"), "The learning rate is not adjusted to the shape: see the two rules."),
         Hint(moved_as("no decay"), "The weights do not decay: multiply them by 1 - lr * weight_decay."),
         Hint(

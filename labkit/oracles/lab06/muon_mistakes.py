@@ -12,6 +12,7 @@ POLYNOMIALS = {
     "coefficients that converge": ((1.5, -0.5), (15 / 8, -10 / 8, 3 / 8)),
     "no fifth power": ((_A, _B),),
     "seventh power for the fifth": ((_A, _B, 0.0, _C),),
+    "no first power": ((1.0, _B, _C), (0.0, _B, _C)),
 }
 """Coefficients of the odd powers 1, 3, 5, ...: each mistake may have several forms."""
 
@@ -20,6 +21,13 @@ def powers(sigma: Tensor, n_steps: int, coefficients: tuple[float, ...]) -> Tens
     """What n steps of an odd polynomial make of singular values."""
     for _ in range(n_steps):
         sigma = sum(factor * sigma ** (2 * i + 1) for i, factor in enumerate(coefficients))
+    return sigma
+
+
+def normalized_powers(sigma: Tensor) -> Tensor:
+    """The same, where the matrix is divided by its norm in every step."""
+    for _ in range(N_ITERATIONS):
+        sigma = powers(sigma / sigma.norm(), 1, COEFFICIENTS)
     return sigma
 
 
@@ -35,6 +43,8 @@ def orthogonalized_ways(g: Tensor, mistake: str) -> list[Tensor]:
     u, sigma, vh = torch.linalg.svd(g.double(), full_matrices=False)
     if mistake == "exactly orthogonal":
         return [(u @ vh).to(g.dtype)]
+    if mistake == "normalized in every step":
+        return [(u * normalized_powers(sigma) @ vh).to(g.dtype)]
     norm = {
         "no normalization": sigma.new_ones(()),
         "divided by the largest singular value": sigma.max(),
@@ -61,7 +71,7 @@ class ExactMuon(torch.optim.Optimizer):
                 if is_("whole gradients added"):
                     buffer.mul_(momentum).add_(p.grad)
                 else:
-                    buffer.lerp_(p.grad, 1 - momentum)
+                    buffer.lerp_(p.grad, momentum if is_("new and old swapped") else 1 - momentum)
                 update = self.with_momentum(buffer, p.grad, momentum)
                 axis = int(self.mistake.startswith("blocks of columns"))
                 blocks = update.chunk(1 if is_("whole") else group["n_blocks"], axis)
@@ -76,8 +86,15 @@ class ExactMuon(torch.optim.Optimizer):
                 factor = max(1, rows / columns) ** 0.5 if rule == "original" else 0.2 * max(rows, columns) ** 0.5
                 if is_("no root in the rule"):
                     factor = max(1, rows / columns) if rule == "original" else 0.2 * max(rows, columns)
+                if is_("ratio below 1"):
+                    factor = (rows / columns) ** 0.5 if rule == "original" else factor
+                if is_("smaller side"):
+                    factor = 0.2 * min(rows, columns) ** 0.5 if rule == "match_rms_adamw" else factor
+                if is_("no 0.2"):
+                    factor = max(rows, columns) ** 0.5 if rule == "match_rms_adamw" else factor
                 factor = 1.0 if is_("no rule") else factor
                 shrunk = 0.0 if is_("no decay") else group["lr"] * group["weight_decay"]
+                shrunk = group["weight_decay"] if is_("decay not times lr") else shrunk
                 shrunk = shrunk * factor if is_("decay by the adjusted rate") else shrunk
                 step = update if is_("not orthogonalized") else torch.cat([orthogonalized(one) for one in blocks], axis)
                 if is_("decay after the update"):
@@ -91,5 +108,6 @@ class ExactMuon(torch.optim.Optimizer):
             "no nesterov": buffer,
             "no momentum": grad,
             "lerp the other way": buffer.lerp(grad, momentum),
+            "whole gradient on top": grad + momentum * buffer,
         }
         return ways.get(self.mistake, grad.lerp(buffer, momentum))

@@ -109,6 +109,17 @@ def nothing_moved(run: CaseRun) -> object:
     return near({first: run.got[first]}, {first: weights_of(build(run.case, run.tree["seed"]))})
 
 
+def some_stay(run: CaseRun) -> object:
+    """In the first backward pass some parameters have moved, and some that should have not."""
+    if isinstance(run.case, Asked):
+        return False
+    if run.case.watched:
+        return CANNOT_TELL
+    before, got, right = weights_of(build(run.case, run.tree["seed"])), run.got["step 1"], ordinary(run, "")["step 1"]
+    stay = [torch.equal(got[name], value) for name, value in before.items() if not torch.equal(right[name], value)]
+    return any(stay) and not all(stay)
+
+
 def not_refused(argument: str) -> Callable[[CaseRun], object]:
     def when(run: CaseRun) -> object:
         if isinstance(run.case, Training) or run.case.argument != argument:
@@ -166,6 +177,12 @@ STEP_IN_BACKWARD = Oracle(
         Hint(
             moved_as("matrices alone"),
             "Only the weights of linear layers moved: register a hook for every parameter that needs a gradient.",
+        ),
+        Hint(
+            some_stay,
+            "Some parameters have not moved in the first backward pass. A hook on a module may run before the "
+            "gradients of its parameters are there: register one for each parameter that needs a gradient, with "
+            "p.register_post_accumulate_grad_hook(hook).",
         ),
         Hint(
             moved_as("clips each"),
