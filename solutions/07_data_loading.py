@@ -651,9 +651,10 @@ lab07_files.compare_formats(write_tokens, TokenWindows)
 
 # %% [markdown]
 # A window of your file is one slice. HDF5 looks the chunk up and copies (and decompresses) it; LMDB walks down a tree
-# of keys to a record, which is as fast for records that differ in size. Take HDF5 for arrays of many dimensions that
-# the tools of other fields have to read, LMDB for millions of small records, and a plain file if a plain file is
-# enough.
+# of keys to a record, which is as fast for records that differ in size. If LMDB is ahead of your file, then only because
+# of NumPy: its class `memmap` takes some microseconds for each window. `np.asarray(np.memmap(...))` is the same map as a
+# plain array, and a window of that takes one. Take HDF5 for arrays of many dimensions that the tools of other fields
+# have to read, LMDB for millions of small records, and a plain file if a plain file is enough.
 
 # %% [markdown]
 # [[stop]]
@@ -773,16 +774,6 @@ labkit.figures.gantt_player(
 # starts no workers, so more cores change nothing.
 
 # %% [markdown]
-# On a machine with a GPU, the next cell runs both loops on it, with PyTorch's own `DataLoader`, real processes, and a
-# small convolutional network. Images are decompressed as they are loaded.
-
-# %% tags=["figure", "varies"]
-if labkit.has_gpu():
-    print(lab07_gpu.times_of({"slow": slow_train, "yours": train}))
-else:
-    print("there is no GPU here, so nothing is timed")
-
-# %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
 # 2.6 times. In the slow loop nearly everything happens in turns: 32 + 8 + 6 = 46 ms a batch. (Its kernels run while the next
@@ -797,6 +788,16 @@ else:
 # `dataloader_pin_memory` is on by default, but the `Trainer` copies with `non_blocking` only if you ask for it:
 # `accelerator_config={"non_blocking": True}`. A `set_epoch` in the main process does not reach workers that stay, since
 # they hold copies: pass the epoch on in shared memory, or let the sampler of the main process decide the order.
+
+# %% [markdown]
+# On a machine with a GPU, the next cell runs both loops on that, with PyTorch's own `DataLoader`, real processes, and a
+# small convolutional network. Images are decompressed as they are loaded.
+
+# %% tags=["figure", "varies"]
+if labkit.has_gpu():
+    print(lab07_gpu.times_of({"slow": slow_train, "yours": train}))
+else:
+    print("there is no GPU here, so nothing is timed")
 
 # %% [markdown]
 # ## Load while the GPU works

@@ -88,7 +88,8 @@ def packed_mask(lengths: Sequence[int], cu_seqlens: Sequence[int], window: int) 
     document that is not allowed.
     """
     kinds = mask_kinds(lengths, cu_seqlens, window)
-    figure, axes = new_figure(5.6, 4.4)
+    # In a narrower one, matplotlib shifts the square to the left, and its label off the picture.
+    figure, axes = new_figure(6.4, 4.4)
     palette = ListedColormap(["white", YOURS, OTHER, PADDING])
     axes.pcolormesh(kinds, cmap=palette, vmin=-0.5, vmax=3.5)
     for border in accumulate(lengths):

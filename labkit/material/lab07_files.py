@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch.utils.data import DataLoader, Dataset
 
 from labkit.store import BookedStore, Books
@@ -63,7 +64,9 @@ def private_memory(n: int, shares: Sequence[float] = (0.25, 0.5, 1.0)) -> dict[s
 
 
 def compare_formats(write_tokens: Callable, token_windows: Callable) -> None:
-    """Print how long a random window of 256 tokens takes to read from the student's file, from HDF5 and from LMDB."""
+    """Print how long a random window of 256 tokens takes to read from the student's file, from HDF5 and from LMDB, each
+    as an int64 tensor.
+    """
     gen = np.random.default_rng(0)
     tokens = gen.integers(0, 50_257, N_TOKENS).astype(np.uint16)
     places = gen.integers(0, N_TOKENS // WINDOW, N_READ).tolist()
@@ -78,14 +81,14 @@ def compare_formats(write_tokens: Callable, token_windows: Callable) -> None:
                 new.create_dataset("tokens", data=tokens, chunks=(16 * WINDOW,))
             with h5py.File(file, "r") as opened:
                 stored = opened["tokens"]
-                _report("HDF5", places, lambda place: stored[place * WINDOW : (place + 1) * WINDOW], file)
+                _report("HDF5", places, lambda place: _int64(stored[place * WINDOW : (place + 1) * WINDOW]), file)
         if lmdb := _installed("lmdb", "LMDB"):
             file = Path(folder) / "corpus.lmdb"
             with lmdb.open(str(file), map_size=64 * MiB, subdir=False) as env, env.begin(write=True) as new:
                 for place, part in enumerate(np.split(tokens, N_TOKENS // WINDOW)):
                     new.put(_key(place), part.tobytes())
             with lmdb.open(str(file), subdir=False, readonly=True, lock=False) as env, env.begin() as opened:
-                _report("LMDB", places, lambda place: np.frombuffer(opened.get(_key(place)), np.uint16), file)
+                _report("LMDB", places, lambda place: _int64(np.frombuffer(opened.get(_key(place)), np.uint16)), file)
 
 
 def read_by_webdataset(write_shards: Callable, n: int = 3000, per_shard: int = 1000) -> None:
@@ -102,6 +105,10 @@ def read_by_webdataset(write_shards: Callable, n: int = 3000, per_shard: int = 1
             Path(path).write_bytes(books.record().files[name])
         keys = [sample["__key__"] for sample in wds.WebDataset(paths, shardshuffle=len(paths)).shuffle(1000)]
     print(f"WebDataset reads {len(keys):,} samples from your {len(names)} shards, first {', '.join(keys[:4])}")
+
+
+def _int64(tokens: np.ndarray) -> torch.Tensor:
+    return torch.from_numpy(tokens.astype(np.int64))
 
 
 def _key(place: int) -> bytes:

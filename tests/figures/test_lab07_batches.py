@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 
 from labkit import figures
@@ -43,6 +45,13 @@ def test_a_mask_shows_what_leaks_and_what_is_missing() -> None:
     assert (mask_kinds((2, 1), (0, 4), 4) == LEAK).sum() == 2 + 4
     assert (mask_kinds((2, 1), (0, 1, 2, 3), 4) == MISSING).sum() == 1
     assert "0 leaks" in figures.packed_mask((2, 1), (0, 2, 3), 4).axes[0].get_title(loc="left")
+
+
+@pytest.mark.parametrize("cu_seqlens", [(0, 7, 16, 21), (0, 24)])
+def test_the_label_of_a_mask_is_not_cut_off(cu_seqlens: tuple[int, ...]) -> None:
+    figure = figures.packed_mask((7, 9, 5), cu_seqlens, 24)
+    figure.savefig(io.BytesIO(), format="png")
+    assert figure.axes[0].yaxis.label.get_window_extent().x0 >= 0
 
 
 def test_a_buffer_moves_samples_as_far_as_it_says() -> None:
