@@ -8,9 +8,6 @@ NaNs are NaNs: their payloads are not the hardware's.
 
 from __future__ import annotations
 
-import math
-from fractions import Fraction
-
 import numpy as np
 
 F32, F64, F16 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16)
@@ -124,39 +121,91 @@ def fma64(a: np.ndarray, b: np.ndarray, c: np.ndarray, mode: str = "rn") -> np.n
     if usual.all():
         return np.where((a == 0) | (b == 0), a * b + c, result)
     result = np.where(usual & (a != 0) & (b != 0), result, a * b + c)
-    for at in zip(*np.nonzero(~usual & np.isfinite(a) & np.isfinite(b) & np.isfinite(c)), strict=True):
-        result[at] = _slow_fma(float(a[at]), float(b[at]), float(c[at]), mode)
+    hard = ~usual & (a != 0) & (b != 0) & np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
+    if hard.any():
+        result[hard] = _rescale(*_scaled_fma(a[hard], b[hard], c[hard]), mode)
     return result
 
 
-def _slow_fma(a: float, b: float, c: float, mode: str) -> float:
-    """By exact fractions, for numbers so large or small that float64's tricks fail."""
-    exact = Fraction(a) * Fraction(b) + Fraction(c)
-    if exact == 0:
-        return a * b + c
-    try:
-        nearest = float(exact)
-    except OverflowError:
-        nearest = math.inf if exact > 0 else -math.inf
-    over = (math.isinf(nearest) and nearest > 0) or (math.isfinite(nearest) and Fraction(nearest) > exact)
-    under = (math.isinf(nearest) and nearest < 0) or (math.isfinite(nearest) and Fraction(nearest) < exact)
-    if over and (mode == "rm" or (mode == "rz" and exact > 0)):
-        return math.nextafter(nearest, -math.inf)
-    if under and (mode == "rp" or (mode == "rz" and exact < 0)):
-        return math.nextafter(nearest, math.inf)
-    return nearest if nearest else math.copysign(0.0, exact)
+FAR = 120
+"""Binary places by which the smaller of product and addend lies so far below the other that only its sign matters."""
+
+
+def _scaled_fma(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(value, rest, exponent) of a * b + c, which is (value + rest) * 2**exponent: numbers of any size, a and b not 0.
+
+    value is the sum rounded to nearest at a size where nothing over- or underflows. Of rest, sign and zero are exact.
+    """
+    (a, a_exponent), (b, b_exponent), (c, c_exponent) = np.frexp(a), np.frexp(b), np.frexp(c)
+    exponent = (a_exponent + b_exponent).astype(np.int64)
+    shift = np.where(c == 0, 0, c_exponent - exponent)
+    # An addend so large that the product is below all of its places: any product as small as that will do.
+    exponent += np.maximum(shift - FAR, 0)
+    high, low = two_product(a, b)
+    upper, lower = two_sum(np.ldexp(c, np.clip(shift, -2 * FAR, FAR)), low)
+    total, rest = two_sum(high, upper)
+    value, rest = two_sum(total, to_odd(*two_sum(rest, lower)))
+    return value, rest, exponent
+
+
+def _rescale(value: np.ndarray, rest: np.ndarray, exponent: np.ndarray, mode: str) -> np.ndarray:
+    """(value + rest) * 2**exponent as float64, rounded once, also where that is subnormal or too large."""
+    exponent = np.clip(exponent, -1300, 1300)  # beyond, everything is 0 or infinite
+    half = exponent // 2
+    near = np.ldexp(value, half) * np.ldexp(1.0, exponent - half)
+    # What this rounding has lost, at the size of value; half a place of a subnormal number, there, is a tie.
+    back = np.ldexp(np.ldexp(near, -half), half - exponent)
+    lost = np.where(value == back, 0.0, value - back)
+    if mode != "rn":
+        return directed_by(near, np.where(lost == 0, rest, lost), mode)
+    tie = (lost != 0) & (rest != 0) & (np.abs(lost) == np.ldexp(0.5, np.clip(-1074 - exponent, -1500, 1000)))
+    was_down = lost > 0
+    away = np.where(was_down, np.inf, -np.inf)
+    # Of a tie, rest says which side it lies on; the rounding to even may have taken the other.
+    return np.where(tie & (was_down == (rest > 0)), np.nextafter(near, away), near)
+
+
+def divide64(a: np.ndarray, b: np.ndarray, mode: str) -> np.ndarray:
+    """a / b of float64 in a directed mode."""
+    a, b = np.broadcast_arrays(a, b)
+    near = a / b
+    return directed_by(near, _sign_of_rest(near, b, a) * np.sign(b), mode)
+
+
+def root64(a: np.ndarray, mode: str) -> np.ndarray:
+    """The square root of float64 in a directed mode."""
+    near = np.sqrt(a)
+    return directed_by(near, _sign_of_rest(near, near, a), mode)
+
+
+def _sign_of_rest(near: np.ndarray, factor: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """The sign of a - near * factor, exactly; as if near were finite where only the rounding made it infinite."""
+    finite = np.isfinite(near) & np.isfinite(factor) & np.isfinite(a)
+    overflown = np.isinf(near) & np.isfinite(a) & np.isfinite(factor) & (factor != 0)
+    sign = np.where(overflown, -np.sign(near) * np.sign(factor), 0.0)
+    underflown = finite & (near == 0)
+    sign = np.where(underflown, np.sign(a), sign)
+    usual = finite & (near != 0) & (factor != 0)
+    if usual.any():
+        value, rest, _ = _scaled_fma(-near[usual], factor[usual], a[usual])
+        sign[usual] = np.sign(np.where(value == 0, rest, value))
+    return sign
 
 
 def directed(value: np.ndarray, lost: np.ndarray, mode: str) -> np.ndarray:
     """value + lost of float64 in a directed mode, where value is that sum rounded to nearest or close by."""
-    total, rest = two_sum(value, lost)
+    return directed_by(*two_sum(value, lost), mode)
+
+
+def directed_by(near: np.ndarray, rest: np.ndarray, mode: str) -> np.ndarray:
+    """A float64 rounded to nearest -> in a directed mode. rest: what was lost by it, of which only the sign counts."""
     infinity = np.inf
     if mode == "rz":
-        return np.where((rest != 0) & ((rest < 0) != (total < 0)), np.nextafter(total, 0.0), total)
+        return np.where((rest != 0) & ((rest < 0) != np.signbit(near)), np.nextafter(near, 0.0), near)
     if mode == "rm":
-        return np.where(rest < 0, np.nextafter(total, -infinity), total)
+        return np.where(rest < 0, np.nextafter(near, -infinity), near)
     if mode == "rp":
-        return np.where(rest > 0, np.nextafter(total, infinity), total)
+        return np.where(rest > 0, np.nextafter(near, infinity), near)
     raise ValueError(f"no rounding mode {mode}")
 
 

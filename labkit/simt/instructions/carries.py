@@ -1,7 +1,8 @@
 """Additions, subtractions and multiplications that pass a carry on: add.cc, addc, sub.cc, subc, mad.cc, madc.
 
-The carry is one flag of each lane. PTX has it for arithmetic on numbers of several words, which stands in one basic
-block, so that it is not kept from one to the next.
+The carry is one flag of each lane. A subtraction sets it where nothing was borrowed, because a - b is a + ~b + 1 on the
+hardware, and the compiler's division of 128-bit numbers reads it by addc. PTX has it for arithmetic on numbers of
+several words, which stands in one basic block, so that it is not kept from one to the next.
 """
 
 from __future__ import annotations
@@ -34,11 +35,12 @@ def with_carry(plain: Make) -> Make:
             if len(values) == 3:
                 values = [product(values[0], values[1], one.modifiers[0]), values[2]]
             a, b = (value.view(bits) for value in values)
-            before = m.carry.astype(bits) if takes else bits.type(0)
-            first = a - b if minus else a + b
-            total = first - before if minus else first + before
+            b = ~b if minus else b
+            before = m.carry.astype(bits) if takes else bits.type(minus)
+            first = a + b
+            total = first + before
             if gives:
-                m.carry = (a < b) | (first < before) if minus else (first < a) | (total < first)
+                m.carry = (first < a) | (total < first)
             put(m, total)
 
         return run

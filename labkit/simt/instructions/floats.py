@@ -86,10 +86,17 @@ def _through_float64(function: Callable[..., np.ndarray]) -> Floating:
     def apply(mode: str, *values: np.ndarray) -> np.ndarray:
         dtype = values[0].dtype
         if dtype == F64:
-            if mode != "rn":
-                raise NotImplementedError
             return function(*values)
         return exact.narrow(function(*(value.astype(F64) for value in values)), dtype, mode)
+
+    return apply
+
+
+def _any_mode(near: Floating, directed: Floating) -> Floating:
+    """`near` rounds to nearest and float32 in every mode; `directed` rounds float64 in the others."""
+
+    def apply(mode: str, *values: np.ndarray) -> np.ndarray:
+        return near(mode, *values) if mode == "rn" or values[0].dtype != F64 else directed(*values, mode)
 
     return apply
 
@@ -132,9 +139,9 @@ ARITHMETIC: dict[str, Floating | None] = {
     "mul": _numpy("mul"),
     "fma": _fma,
     "mad": _fma,
-    "div": _through_float64(np.divide),
-    "sqrt": _through_float64(np.sqrt),
-    "rcp": _through_float64(lambda a: 1.0 / a),
+    "div": _any_mode(_through_float64(np.divide), exact.divide64),
+    "sqrt": _any_mode(_through_float64(np.sqrt), exact.root64),
+    "rcp": _any_mode(_through_float64(lambda a: 1.0 / a), lambda a, mode: exact.divide64(np.ones_like(a), a, mode)),
     "abs": _clear_sign,
     "neg": lambda mode, a: -a,
     "copysign": copy_sign,
@@ -165,8 +172,6 @@ def arithmetic(one: Instruction, pc: int) -> Step:
     mode, function, kind = mode_of(one), function_of(one), one.type
     if set(one.modifiers) - known or (mode != "rn" and kind not in ("f32", "f64")):
         raise refuse(one)
-    if kind == "f64" and mode != "rn" and one.opcode in ("div", "sqrt", "rcp"):
-        raise refuse(one, "in this rounding mode")
     put = writer(one.operands[0], one)
     read = [reader(operand, type_of(one), one) for operand in one.operands[1:]]
     compute = _of_type(kind, function, mode, one)

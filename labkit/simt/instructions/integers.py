@@ -158,6 +158,29 @@ def dot_product(one: Instruction, pc: int) -> Step:
     return run
 
 
+def absolute_differences(one: Instruction, pc: int) -> Step:
+    """vabsdiff2, vabsdiff4: |a - b| of the halves or bytes of two words; with .add their sum and a third word."""
+    size = int(one.opcode[-1])
+    adds = one.modifiers[3:] == ("add",)
+    if one.modifiers[:3] != ("u32", "u32", "u32") or (one.modifiers[3:] and not adds):
+        raise refuse(one)
+    put = writer(one.operands[0], one)
+    a, b, c = (reader(operand, U32, one) for operand in one.operands[1:4])
+    bits = 32 // size
+    mask = np.uint32((1 << bits) - 1)
+
+    def run(m: Any) -> None:
+        x, y = a(m), b(m)
+        total = c(m) if adds else np.uint32(0)
+        for place in (np.uint32(bits * i) for i in range(size)):
+            left, right = x >> place & mask, y >> place & mask
+            apart = np.where(left > right, left - right, right - left)
+            total = total + apart if adds else total | apart << place
+        put(m, total)
+
+    return run
+
+
 TABLE = {
     "add": add_or_subtract,
     "sub": add_or_subtract,
@@ -172,6 +195,8 @@ TABLE = {
     "abs": unary(np.abs),
     "neg": unary(np.negative),
     "sad": absolute_difference,
+    "vabsdiff2": absolute_differences,
+    "vabsdiff4": absolute_differences,
     "dp4a": dot_product,
     "dp2a": dot_product,
 }
