@@ -124,7 +124,9 @@ def address_reader(operand: Operand | None, one: Instruction) -> Reader:
             if not offset:
                 return lambda m: m.regs[slot].view(np.int64)
             return lambda m: m.regs[slot].view(np.int64) + offset
-        return lambda m: m.regs[slot].view(np.uint32).astype(np.int64) + offset
+        # Added as the hardware adds, in 32 bits: of tile[63 - t] the compiler makes a base below 0 and an offset.
+        wrapped = np.uint32(offset % (1 << 32))
+        return lambda m: (m.regs[slot].view(np.uint32) + wrapped).astype(np.int64)
     if isinstance(base, Symbol):
         name, offset = base.name, offset + base.offset
         return lambda m: np.array([[m.symbol(name) + offset]], np.int64)

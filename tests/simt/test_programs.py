@@ -93,6 +93,13 @@ def test_histogram_stencil_and_softmax() -> None:
     torch.testing.assert_close(out, logits.softmax(1), rtol=2e-6, atol=1e-8)
 
 
+def test_shared_memory_from_the_end() -> None:
+    """The compiler makes a base below 0 and an offset of an index that falls, and the sum wraps at 32 bits."""
+    x, y = torch.arange(128, dtype=torch.int32), torch.zeros(128, dtype=torch.int32)
+    launch(PROGRAMS, "mirrored", 1, 128, x, y)
+    assert torch.equal(y, x[:64].flip(0).repeat(2) + 1000 * x.flip(0))
+
+
 def test_votes() -> None:
     x, y = integers(64, low=0, high=9), zeros(64, 8)
     launch(PROGRAMS, "votes", 1, 64, x, y)

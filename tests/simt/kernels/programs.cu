@@ -96,6 +96,9 @@ __global__ void softmax(const float* x, float* y, int n) {
   sum = s[0] + s[1] + s[2] + s[3];
   for (int i = t; i < n; i += 128) y[blockIdx.x * n + i] = expf(row[i] - m) / sum;
 }
+__global__ void mirrored(const int* x, int* y) {
+  __shared__ int s[128]; int t = threadIdx.x; s[t] = x[t]; __syncthreads(); y[t] = s[63 - t % 64] + 1000 * s[127 - t];
+}
 __global__ void votes(const int* x, int* y) {
   int v = x[threadIdx.x]; unsigned even = __ballot_sync(~0u, v % 2 == 0), same = __match_any_sync(~0u, v);
   int* o = y + 8 * threadIdx.x; o[0] = even; o[1] = __any_sync(~0u, v > 7); o[2] = __all_sync(~0u, v >= 0); o[3] = same; o[4] = __activemask();
