@@ -18,12 +18,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from labkit.simt import nvrtc
 from labkit.simt.nvrtc import Compiled
 
 LIMIT_S = 30.0
+CPU_LIMIT_S = 5.0
 LIMIT_BYTES = 1 << 30
 _OUT_OF_MEMORY = re.compile("catastrophic error: out of memory|Loop in catastrophic error processing")
 """What the compiler says if it still can; the second, where it needs memory to say the first."""
@@ -38,15 +39,18 @@ def compile_apart(
     name: str,
     options: Sequence[str],
     cubin: bool = False,
+    headers: Mapping[str, str] | None = None,
     limit_s: float = LIMIT_S,
     limit_bytes: int = LIMIT_BYTES,
+    cpu_limit_s: float = CPU_LIMIT_S,
 ) -> Compiled:
     """As `nvrtc.compile_source`, but in another process. Raises `CompilerStopped`, `NvrtcMissing`.
 
-    limit_s: of wall time. limit_bytes: of memory, beyond what this process holds; Windows has no such limit.
+    limit_s: of wall time, which a busy machine makes long. Windows has no other limits. limit_bytes: of memory, beyond
+    what this process holds.
     """
     nvrtc.library()
-    request = json.dumps([source, name, list(options), cubin, limit_s, limit_bytes]).encode()
+    request = json.dumps([source, name, list(options), cubin, dict(headers or {}), cpu_limit_s, limit_bytes]).encode()
     exchange = _forked if _can_fork() else _started
     answer, code = exchange(request, limit_s)
     if answer is None:
@@ -57,6 +61,8 @@ def compile_apart(
         if kind == "memory" or _OUT_OF_MEMORY.search(log):
             raise CompilerStopped(_too_much(limit_bytes))
         return Compiled(body if kind == "code" else None, log)
+    if sys.platform != "win32" and code == -signal.SIGXCPU:
+        raise CompilerStopped(f"the compiler was stopped after {cpu_limit_s:g} s of CPU time")
     # Out of memory, the compiler aborts or touches an address that is none.
     if code in (-signal.SIGABRT, -signal.SIGSEGV):
         raise CompilerStopped(f"{_too_much(limit_bytes)}, or is nested too deeply")

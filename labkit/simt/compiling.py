@@ -13,10 +13,12 @@ from labkit.simt.arguments import Argument
 from labkit.simt.compiler_process import CompilerStopped, compile_apart
 from labkit.simt.declarations import constant_bytes
 from labkit.simt.diagnostics import CudaCompileError, Diagnostic, errors, parse_log
+from labkit.simt.explained import explained
 from labkit.simt.faults import LaunchFault
 from labkit.simt.memory import Memory
 from labkit.simt.parse import parse
 from labkit.simt.plan import Plan, make_plan
+from labkit.simt.prelude import MEMORY_HEADERS, PRELUDE
 from labkit.simt.profile import KernelProfile
 from labkit.simt.program import Module
 from labkit.simt.signature import parameters, plain_name
@@ -26,8 +28,6 @@ from labkit.simt.values import Unsupported
 from labkit.simt.watching import Watch
 
 FILE = "kernel.cu"
-MACROS = ("-DINFINITY=__int_as_float(0x7f800000)", "-DNAN=__int_as_float(0x7fffffff)")
-"""What nvcc takes from math.h, a header of the host."""
 MAX_PTX_BYTES = 4 << 20
 MAX_VARIABLE_BYTES = 1 << 28
 
@@ -151,7 +151,7 @@ def load_ptx(ptx: str, source: str, warnings: Sequence[Diagnostic] = (), max_wor
 def compiler_options() -> list[str]:
     """What NVRTC is told of every source, whatever it is compiled for."""
     folders = [f"--include-path={folder}" for folder in nvrtc.header_folders()]
-    return ["-lineinfo", "--std=c++17", "--device-int128", *MACROS, *folders]
+    return ["-lineinfo", "--std=c++17", "--device-int128", f"--pre-include={PRELUDE}", *folders]
 
 
 @lru_cache(maxsize=32)
@@ -159,10 +159,10 @@ def _compiled(source: str, arch: int, options: tuple[str, ...]) -> tuple[str, tu
     """The PTX, and the warnings. The same for every case that an answer is checked on, so it is kept."""
     flags = [f"--gpu-architecture=compute_{arch}", *compiler_options(), *options]
     try:
-        compiled = compile_apart(source, FILE, flags)
+        compiled = compile_apart(source, FILE, flags, headers=MEMORY_HEADERS)
     except CompilerStopped as error:
         raise CudaCompileError([Diagnostic("error", 0, 0, str(error))], source) from None
-    diagnostics = parse_log(compiled.log, FILE)
+    diagnostics = explained(parse_log(compiled.log, FILE))
     if compiled.code is None:
         raise CudaCompileError(errors(diagnostics) or [Diagnostic("error", 0, 0, compiled.log.strip())], source)
     if len(compiled.code) > MAX_PTX_BYTES:

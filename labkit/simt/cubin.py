@@ -15,6 +15,8 @@ from functools import lru_cache
 from labkit.simt.compiler_process import CompilerStopped, compile_apart
 from labkit.simt.compiling import FILE, compiler_options
 from labkit.simt.diagnostics import CudaCompileError, Diagnostic, errors, parse_log
+from labkit.simt.explained import explained
+from labkit.simt.prelude import MEMORY_HEADERS
 from labkit.simt.signature import plain_name
 from labkit.simt.sources import check_source
 
@@ -59,11 +61,11 @@ def compile_cubin(source: str, arch: int) -> Cubin:
     check_source(source)
     options = [f"--gpu-architecture=sm_{arch}", *compiler_options()]
     try:
-        compiled = compile_apart(source, FILE, options, cubin=True)
+        compiled = compile_apart(source, FILE, options, cubin=True, headers=MEMORY_HEADERS)
     except CompilerStopped as error:
         raise CudaCompileError([Diagnostic("error", 0, 0, str(error))], source) from None
     if compiled.code is None:
-        found = errors(parse_log(compiled.log, FILE)) or [Diagnostic("error", 0, 0, compiled.log.strip())]
+        found = errors(explained(parse_log(compiled.log, FILE))) or [Diagnostic("error", 0, 0, compiled.log.strip())]
         raise CudaCompileError(found, source)
     return Cubin(arch, resources(compiled.code), compiled.code)
 

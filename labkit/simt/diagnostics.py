@@ -13,6 +13,7 @@ from dataclasses import dataclass
 _HEAD = re.compile(
     r"^(?P<file>.+?)\((?P<line>\d+)\): (?P<kind>catastrophic error|error|warning)(?: #[\w-]+)?: (?P<text>.*)$"
 )
+_END = re.compile(r"^At end of source: (?P<kind>error|warning)(?: #[\w-]+)?: (?P<text>.*)$")
 _CARET = re.compile(r"^(\s*)\^\s*$")
 
 
@@ -48,7 +49,10 @@ def parse_log(log: str, name: str) -> list[Diagnostic]:
     found: list[Diagnostic] = []
     open_message: list[str] | None = None
     for row in log.splitlines():
-        if head := _HEAD.match(row):
+        if end := _END.match(row):
+            found.append(Diagnostic(end["kind"], 0, 0, f"at the end of the source: {end['text'].strip()}"))
+            open_message = None
+        elif head := _HEAD.match(row):
             own = head["file"].replace("\\", "/").rsplit("/", 1)[-1] == name
             kind = "error" if "error" in head["kind"] else "warning"
             found.append(Diagnostic(kind, int(head["line"]) if own else 0, 0, head["text"].strip()))

@@ -14,7 +14,7 @@ import ctypes
 import importlib.util
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -83,17 +83,21 @@ def header_folders() -> list[Path]:
     return [place for place in places if (place / "cuda_fp16.h").exists()][:1]
 
 
-def compile_source(source: str, name: str, options: Sequence[str], cubin: bool = False) -> Compiled:
+def compile_source(
+    source: str, name: str, options: Sequence[str], cubin: bool = False, headers: Mapping[str, str] | None = None
+) -> Compiled:
     """Compile one file of CUDA C++ in this process, however long that takes. name: what messages call it.
 
-    cubin: machine code for the chip that the options name (`--gpu-architecture=sm_90`), in place of PTX.
+    cubin: machine code for the chip that the options name (`--gpu-architecture=sm_90`), in place of PTX. headers: texts
+    that an include finds by their names, before files.
     """
     nvrtc = library()
     program = ctypes.c_void_p()
-    _call("nvrtcCreateProgram", ctypes.byref(program), source.encode(), name.encode(), 0, None, None)
+    names, texts = (_strings(one) for one in ((headers or {}).keys(), (headers or {}).values()))
+    given = ctypes.byref(program), source.encode(), name.encode(), len(names), texts, names
+    _call("nvrtcCreateProgram", *given)
     try:
-        encoded = [option.encode() for option in options]
-        result = nvrtc.nvrtcCompileProgram(program, len(encoded), (ctypes.c_char_p * len(encoded))(*encoded))
+        result = nvrtc.nvrtcCompileProgram(program, len(options), _strings(options))
         log = _bytes(program, "nvrtcGetProgramLog").rstrip(b"\0").decode(errors="replace")
         if result == OUT_OF_MEMORY:
             raise MemoryError("the compiler ran out of memory")
@@ -102,6 +106,11 @@ def compile_source(source: str, name: str, options: Sequence[str], cubin: bool =
         return Compiled(_bytes(program, "nvrtcGetCUBIN") if cubin else _bytes(program, "nvrtcGetPTX"), log)
     finally:
         nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def _strings(texts: Iterable[str]) -> ctypes.Array[ctypes.c_char_p]:
+    encoded = [text.encode() for text in texts]
+    return (ctypes.c_char_p * len(encoded))(*encoded)
 
 
 def _bytes(program: ctypes.c_void_p, getter: str) -> bytes:
@@ -121,22 +130,22 @@ def _call(name: str, *arguments: object) -> None:
 def answer_to(request: bytes) -> bytes:
     """Compile under limits, which this process keeps for good: a line of JSON [kind, log], and the code.
 
-    request: the arguments of `compile_source` as a JSON list, then the limits in seconds and bytes. kind: "code" or
-    "failed", or "memory" where the limit was reached.
+    request: the arguments of `compile_source` as a JSON list, then the limits in seconds of CPU time and bytes. kind:
+    "code" or "failed", or "memory" where the limit was reached.
     """
-    source, name, options, cubin, limit_s, limit_bytes = json.loads(request)
+    *arguments, cpu_limit_s, limit_bytes = json.loads(request)
     library()
     with contextlib.suppress(ImportError):
-        _limit(limit_s, limit_bytes)
+        _limit(cpu_limit_s, limit_bytes)
     try:
-        found = compile_source(source, name, options, cubin)
+        found = compile_source(*arguments)
     except MemoryError:
         return json.dumps(["memory", ""]).encode()
     head = json.dumps(["failed" if found.code is None else "code", found.log]).encode()
     return head + b"\n" + (found.code or b"")
 
 
-def _limit(limit_s: float, limit_bytes: int) -> None:
+def _limit(cpu_limit_s: float, limit_bytes: int) -> None:
     """Hold this process to so much more memory and CPU time, and to writing no file. ImportError on Windows."""
     import resource
 
@@ -145,15 +154,17 @@ def _limit(limit_s: float, limit_bytes: int) -> None:
     used_s = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
     wanted = {
         resource.RLIMIT_DATA: held_bytes + limit_bytes,
-        resource.RLIMIT_CPU: int(used_s + limit_s) + 1,
+        resource.RLIMIT_CPU: int(used_s + cpu_limit_s) + 1,
         resource.RLIMIT_FSIZE: 0,
         resource.RLIMIT_CORE: 0,
     }
     for what, limit in wanted.items():
         most = resource.getrlimit(what)[1]
-        limit = limit if most == resource.RLIM_INFINITY else min(limit, most)
+        most = most if most != resource.RLIM_INFINITY else 1 << 62
+        # At the soft limit of time comes SIGXCPU, by which this end is told from others.
+        hard = limit + 1 if what == resource.RLIMIT_CPU else limit
         with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(what, (limit, limit))
+            resource.setrlimit(what, (min(limit, most), min(hard, most)))
 
 
 if __name__ == "__main__":

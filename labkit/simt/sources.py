@@ -9,25 +9,25 @@ from __future__ import annotations
 
 import re
 
+from labkit.simt.prelude import IN_IT
 from labkit.spec import STUB_MESSAGE
 
 MAX_SOURCE_BYTES = 200_000
 
-HEADERS = frozenset(
-    {
-        "cuda_fp16.h",
-        "cuda_bf16.h",
-        "cuda_pipeline.h",
-        "cuda_pipeline_primitives.h",
-    }
-)
+OF_CUDA = ("cuda_fp16.h", "cuda_bf16.h", "cuda_pipeline.h", "cuda_pipeline_primitives.h")
+HEADERS = frozenset({*OF_CUDA, *IN_IT})
 
 INSTEAD = {
     **dict.fromkeys(("stdio.h", "cstdio"), "printf needs no header here"),
     **dict.fromkeys(("math.h", "cmath"), "the functions of mathematics need no header here"),
     **dict.fromkeys(("cuda_runtime.h", "cuda.h"), "kernels need no header here, and the host's side is `launch`"),
+    **dict.fromkeys(("assert.h", "cassert"), "assert needs no header here"),
+    **dict.fromkeys(("iostream", "vector", "stdlib.h", "cstdlib"), "only kernels are compiled here, no program around"),
     "cooperative_groups.h": "it needs libcu++, which the labs do not install: use __syncthreads(), __syncwarp() and "
     "__shfl_sync() and their like",
+    "mma.h": "tensor cores are reached by inline assembly here: mma.sync.aligned.m16n8k16 and ldmatrix",
+    "curand_kernel.h": "cuRAND is not installed: make the random numbers in PyTorch and pass them in",
+    "cub/cub.cuh": "CUB is not installed: write what you need of it",
 }
 """What is told of headers that courses use and that are not here."""
 
@@ -75,7 +75,7 @@ def check_source(source: str) -> None:
             what = f"#include {rest.strip()[:60]}"
             if header and header[1] in INSTEAD:
                 raise SourceRefused(f"{what} is not allowed: {INSTEAD[header[1]]}", line)
-            raise SourceRefused(f"{what} is not allowed; these headers are: {', '.join(sorted(HEADERS))}", line)
+            raise SourceRefused(f"{what} is not allowed; these headers are: {', '.join((*OF_CUDA, *IN_IT))}", line)
         raise SourceRefused(f"the directive #{keyword} is not allowed", line)
 
 

@@ -104,6 +104,12 @@ def test_a_source_that_takes_too_much_memory() -> None:
 
 
 @pytest.mark.usefixtures("each_way")
+def test_a_source_that_takes_too_much_time_of_the_processor() -> None:
+    with pytest.raises(CompilerStopped, match=r"the compiler was stopped after 0\.1 s of CPU time"):
+        compile_apart(ALWAYS_UNROLLED, "kernel.cu", FLAGS, cpu_limit_s=0.1)
+
+
+@pytest.mark.usefixtures("each_way")
 def test_a_source_that_takes_too_long() -> None:
     with pytest.raises(CompilerStopped, match=r"the compiler was stopped after 0\.5 s"):
         compile_apart(ALWAYS_UNROLLED, "kernel.cu", FLAGS, limit_s=0.5)
@@ -112,7 +118,7 @@ def test_a_source_that_takes_too_long() -> None:
 def test_a_compiler_that_was_stopped_is_an_error_of_the_source(monkeypatch) -> None:
     from labkit.simt import compiling
 
-    def stopped(*_: object) -> None:
+    def stopped(*_: object, **__: object) -> None:
         raise CompilerStopped("the compiler was stopped after 30 s")
 
     monkeypatch.setattr(compiling, "compile_apart", stopped)
@@ -157,16 +163,34 @@ def test_inline_assembly_that_makes_no_sense() -> None:
         compile_cuda('__global__ void k() { asm volatile(".reg .b32 r<1000000>;"); }')
 
 
+def test_inline_assembly_that_leads_nowhere() -> None:
+    """It is refused before anything runs, except a parameter's size, which is known when it is read."""
+    require_nvrtc()
+    for statement, message in {
+        "bra NOWHERE;": "line 1: bra jumps to NOWHERE, which is no label of the kernel",
+        "vote.sync.most.b32 _, 1, 1;": r"vote\.sync\.most\.b32 is not executed",
+    }.items():
+        with pytest.raises((PtxSyntaxError, Unsupported), match=message):
+            compile_cuda(f'__global__ void k() {{ asm volatile("{statement}"); }}')
+    past = compile_cuda(
+        '__global__ void k(int n) { asm volatile("{.reg .u32 t; ld.param.u32 t, [_Z1ki_param_0+64];}"); }'
+    )
+    with pytest.raises(Unsupported, match="it reads past the end of a parameter"):
+        past["k"].launch(1, 1, 3)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         ("surf", "is not executed"),
         ("pointer", "is not executed"),
+        ("texture", r"the instruction tex\.2d\.v4\.f32\.f32 is not executed"),
     ],
 )
 def test_what_is_not_known_is_refused_by_name_and_line(call: str, message: str) -> None:
     require_nvrtc()
     sources = {
+        "texture": "__global__ void k(cudaTextureObject_t t, float* y) {\n  *y = tex2D<float>(t, 0, 0);\n}",
         "surf": '__global__ void k(int* y) {\n  asm volatile("cp.async.bulk.commit_group;");\n}',
         "pointer": "__device__ __noinline__ int f(int x) { return x + 1; }\n"
         "__device__ __noinline__ int g(int x) { return x * 2; }\n"
@@ -220,6 +244,15 @@ def test_pointers_out_of_thin_air() -> None:
     assert y == 0
 
 
+def test_a_launch_that_is_too_much_work_is_told_from_a_loop_without_an_end() -> None:
+    source = "__global__ void k(int* y, int n) { for (int i = 0; i < n; i++) if (y[0] < 0) y[0] = i; }"
+    y = torch.zeros(1, dtype=torch.int32)
+    (large,) = faults(source, "k", 4096, 1024, y, 16, max_work=1 << 27)
+    assert large.kind == "too much work" and "more than 134,217,728 units of work" in large.text
+    (endless,) = faults(source, "k", 1, 1024, y, 2**31 - 1, max_work=1 << 22)
+    assert endless.kind == "never ends"
+
+
 def test_a_stack_that_is_too_large() -> None:
     source = (
         "__global__ void k(int* y, int n) {\n"
@@ -231,7 +264,13 @@ def test_a_stack_that_is_too_large() -> None:
 
 @pytest.mark.parametrize(
     ("header", "instead"),
-    [("cooperative_groups.h", "it needs libcu"), ("cstdio", "printf needs no header"), ("cmath", "of mathematics")],
+    [
+        ("cooperative_groups.h", "it needs libcu"),
+        ("cstdio", "printf needs no header"),
+        ("cmath", "of mathematics"),
+        ("mma.h", "by inline assembly"),
+        ("iostream", "only kernels are compiled"),
+    ],
 )
 def test_headers_that_courses_use_are_refused_with_what_to_do(header: str, instead: str) -> None:
     with pytest.raises(SourceRefused, match=rf"line 2: #include <{header}> is not allowed: .*{instead}"):
