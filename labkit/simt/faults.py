@@ -1,7 +1,7 @@
 """What a kernel did wrong, by source line: one fault a line and kind, with the first thread that did it and how often.
 
 Kinds: "out of bounds", "misaligned", "read only", "uninitialized shared memory", "race", "race between blocks",
-"barrier", "warp synchronization", "assertion", "trap", "call stack", "never ends".
+"barrier", "warp synchronization", "pending copy", "assertion", "trap", "call stack", "never ends", "too much work".
 """
 
 from __future__ import annotations

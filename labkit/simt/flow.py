@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from labkit.simt.program import Address, Function, Group, Instruction, Negated, Operand, Pair, Register, Symbol, Vector
+from labkit.simt.tokens import PtxSyntaxError
 
 JUMPS = {"bra", "brx"}
 ENDS = {"ret", "exit", "trap"}
@@ -70,18 +71,25 @@ def blocks(function: Function) -> list[Block]:
         last = code[end - 1]
         after: list[int] = []
         if last.opcode in JUMPS:
-            after = [number[function.labels[name]] for name in targets(last, function)]
+            after = [number[place_of(name, function, last)] for name in targets(last, function)]
         if last.opcode not in JUMPS | ENDS or last.guard is not None:
             after.append(number[end])
         found.append(Block(start, end, tuple(after)))
     return found
 
 
+def place_of(label: str, function: Function, one: Instruction) -> int:
+    """The index of the instruction that a label stands before. one: the jump. Raises `PtxSyntaxError`."""
+    if label not in function.labels:
+        raise PtxSyntaxError(f"line {one.line}: {one.name} jumps to {label}, which is no label of the kernel")
+    return function.labels[label]
+
+
 def targets(one: Instruction, function: Function) -> tuple[str, ...]:
     """The labels that a jump may go to."""
     if one.opcode == "brx":
         table = one.operands[1]
-        return function.tables[table.name] if isinstance(table, Symbol) else ()
+        return function.tables.get(table.name, ()) if isinstance(table, Symbol) else ()
     label = one.operands[0]
     return (label.name,) if isinstance(label, Symbol) else ()
 

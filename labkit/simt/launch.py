@@ -162,7 +162,8 @@ def run(
             granule,
             counts,
             faults,
-            max_work - work,
+            max_work,
+            work,
             n_blocks > 1,
             shared_names,
             stored | own_variables,
@@ -177,7 +178,7 @@ def run(
         finally:
             tally(machine, counts)
         n_printed = machine.n_printed
-        work += machine.work
+        work = machine.work
     by_line = {line: dict(found) for line, found in sorted(counts.items())}
     accesses = tuple(watch.accesses) if watch else ()
     return KernelProfile(kernel.name, whole_grid, whole_block, kernel.source, by_line, faults.all(), accesses=accesses)

@@ -65,6 +65,7 @@ class Machine:
         counts: defaultdict[int, Counter[str]],
         faults: FaultLog,
         max_work: int,
+        work_before: int,
         several_blocks: bool,
         shared_names: list[tuple[str, int, int]],
         stored_names: frozenset[str],
@@ -80,7 +81,8 @@ class Machine:
         self.barriers, self.warp_sync = Barriers(self), WarpSync(self)
         self.alive = lanes.everyone
         self.tallies = {name: Tally(*([0] * (len(plan.blocks) + 1) for _ in range(3))) for name, plan in plans.items()}
-        self.steps, self.work = 0, 0
+        self.steps = 0
+        self.work = self.work_before = work_before
         self.work_a_step = lanes.n_blocks * lanes.n_threads + STEP_WORK
         self.strong = False
         self.carry = np.zeros((1, 1), bool)
@@ -285,6 +287,14 @@ class Machine:
         self.barriers.check()
 
     def _never_ends(self) -> None:
+        before = self.lanes.first_block
+        if self.work - self.work_before < self.max_work // 2:
+            text = (
+                f"the launch takes more than {self.max_work:,} units of work (threads × instructions), of which "
+                f"{before:,} of its blocks have taken nearly all. Launch it on less data or with a larger max_work"
+            )
+            self.faults.add(Fault("too much work", 0, text, count=1))
+            raise Stop
         function, number = max(
             ((name, i) for name, tally in self.tallies.items() for i in range(len(tally.times))),
             key=lambda one: self.tallies[one[0]].times[one[1]],

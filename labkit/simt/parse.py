@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import ChainMap
+from dataclasses import replace
 
 from labkit.simt.declarations import read_variables
 from labkit.simt.lines import read_lines
@@ -23,6 +24,7 @@ from labkit.simt.program import (
 )
 from labkit.simt.tokens import PtxSyntaxError, Tokens, tokenize
 from labkit.simt.types import type_bytes
+from labkit.simt.values import refuse
 
 LINKING = {".visible", ".extern", ".weak", ".common"}
 SPACES = {".global", ".const", ".shared", ".local", ".param"}
@@ -214,10 +216,18 @@ class _FunctionReader:
                 raise PtxSyntaxError("a guard of the PTX is no predicate")
             guard = operand
         opcode, *modifiers = tokens.take().replace("::", ".").split(".")
+        one = Instruction(opcode, tuple(modifiers), (), guard, self.line)
+        try:
+            return replace(one, operands=self._operands())
+        except PtxSyntaxError as error:
+            raise refuse(one, f"its operands: {error}") from None
+
+    def _operands(self) -> tuple[Operand | None, ...]:
+        tokens = self.tokens
         operands: list[Operand | None] = []
         while not tokens.accept(";"):
             operands.append(read_operand(tokens, self.scope))
             if not tokens.accept(","):
                 tokens.expect(";")
                 break
-        return Instruction(opcode, tuple(modifiers), tuple(operands), guard, self.line)
+        return tuple(operands)

@@ -103,7 +103,7 @@ def build(one: Instruction, pc: int, guarded: bool = True) -> Step:
         raise refuse(one)
     try:
         step = make(one, pc)
-    except (IndexError, KeyError, AttributeError, TypeError) as error:
+    except (IndexError, KeyError, AttributeError, TypeError, ValueError, StopIteration) as error:
         raise refuse(one, "in this form") from error
     return _guard(one, step) if one.guard is not None and guarded else step
 

@@ -20,7 +20,9 @@ MOST_LINES = 1000
 """Of one launch, as many as anybody reads."""
 MOST_BYTES = 4096
 """Of one text."""
-_PIECE = re.compile(r"%%|%([-+ #0]*)(\d*|\*)(\.\d+)?(hh|h|ll|l|z|j|t)?([diouxXcsfFeEgGaAp])")
+WIDEST = 200
+"""Of one number, with the blanks or zeros around it."""
+_PIECE = re.compile(r"%%|%([-+ #0]*)(\d*|\*)(\.(?:\d*|\*))?(hh|h|ll|l|z|j|t)?([diouxXcsfFeEgGaAp])")
 _WIDTHS = {"ll": 8, "l": 8, "z": 8, "j": 8, "t": 8}
 
 
@@ -56,7 +58,7 @@ def formatted(template: str, data: bytes, text_of: Any) -> str:
         if found[0] == "%%":
             return "%"
         flags, width, precision, length, kind = found.groups()
-        width = str(numbers.send("i")) if width == "*" else width
+        width, precision = (_length(piece, numbers) for piece in (width, precision))
         if kind in "fFeEgGaA":
             value: object = numbers.send("d")
             if kind in "aA":
@@ -72,9 +74,20 @@ def formatted(template: str, data: bytes, text_of: Any) -> str:
             kind = "d" if kind == "u" else kind
         if kind == "c":
             value, kind = chr(int(value) & 0xFF), "s"  # type: ignore[call-overload]
-        return f"%{flags}{width}{precision or ''}{kind}" % (value,)
+        return f"%{flags}{width}{precision}{kind}" % (value,)
 
     return _PIECE.sub(piece, template)
+
+
+def _length(piece: str | None, numbers: Any) -> str:
+    """A width or a precision, "12", ".3" or taken from the arguments, for Python and not longer than WIDEST."""
+    if not piece:
+        return ""
+    dot, digits = "." * piece.startswith("."), piece.removeprefix(".")
+    value = int(numbers.send("i")) if digits == "*" else int(digits or 0)
+    # A negative width means the left side, a negative precision none.
+    sign = "-" if value < 0 and not dot else ""
+    return "" if dot and value < 0 else f"{sign or dot}{min(abs(value), WIDEST)}"
 
 
 def _arguments(data: bytes) -> Iterator[Any]:

@@ -30,6 +30,8 @@ def printed(capsys: pytest.CaptureFixture[str], statement: str, grid: int = 1, b
         (r'printf("%lld %llu %zu\n", -5ll, 1ull << 63, sizeof(int))', "-5 9223372036854775808 4\n"),
         (r'printf("%s is %c, %u\n", n > 3 ? "large" : "small", 65, -1)', "large is A, 4294967295\n"),
         (r'printf("%*d|\n", 5, n)', "    7|\n"),
+        (r'printf("%-*.*f|%.*e\n", 9, 2, x[1], 3, x[0])', "-3.25    |5.000e-01\n"),
+        (r'printf("%*d|\n", -5, n)', "7    |\n"),
         (r'printf("nothing")', "nothing"),
     ],
 )
@@ -45,6 +47,10 @@ def test_lanes_print_in_their_order_and_masked_ones_do_not(capsys) -> None:
 def test_of_very_many_lines_the_first_are_printed(capsys) -> None:
     lines = printed(capsys, r'printf("%d\n", blockIdx.x);', 80, 32).splitlines()
     assert len(lines) == MOST_LINES + 1 and lines[-1] == "(only the first 1,000 calls of printf are shown)"
+
+
+def test_a_width_without_measure_is_cut(capsys) -> None:
+    assert len(printed(capsys, r'printf("%999999999d%*d%.999999999f", n, 1 << 30, n, x[0]);')) < 1000
 
 
 def test_a_format_without_its_arguments_touches_nothing_else() -> None:

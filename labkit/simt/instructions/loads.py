@@ -184,6 +184,8 @@ def _load_param(one: Instruction) -> Step:
             at = offset + i * dtype.itemsize
             if name in m.parameters and m.frame.caller is None:
                 piece = m.parameters[name][at : at + dtype.itemsize]
+                if at < 0 or len(piece) < dtype.itemsize:
+                    raise refuse(one, "it reads past the end of a parameter")
                 write(m, np.frombuffer(piece, dtype)[None])
             else:
                 write(m, _narrow(m.frame.cells.get((name, at), constant(0, dtype)), dtype))
