@@ -9,7 +9,7 @@ import torch
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab10.block_reduce import Sums
 from labkit.oracles.cuda import FAULTS, and_faults
-from labkit.spec import Budget, CaseRun, Hint, Observation, Oracle
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Observation, Oracle
 
 WARP = 32
 STEPS_OF_A_WARP = 5
@@ -22,6 +22,8 @@ ERRORS = and_faults(
         "warp synchronization:": "Lanes that the mask of a shuffle names do not take part in it. With the mask "
         "0xffffffff all 32 lanes have to come: let those past n bring 0, and call the shuffle outside of branches "
         "that part a warp. A lane that waits at a `__syncthreads()` in such a branch never comes either.",
+        "race between blocks: writes out[": "Two blocks write the same element of `out`. Each block has a sum of its "
+        "own, and a place for it: out[blockIdx.x].",
         "race between blocks:": FAULTS["race between blocks:"],
         "race:": "Two threads touch the same place of shared memory in no given order. Between the write of one and "
         "the read of another there has to be a `__syncthreads()`: after the tile is filled, and after each step of "
@@ -127,6 +129,26 @@ def never_adds(run: CaseRun[Sums]) -> bool:
     return any(of_elements(lambda t, case, one=one: one(t))(run) for one in chosen)
 
 
+def first_block_everywhere(run: CaseRun[Sums]) -> object:
+    """Whether each sum is that of the first block's elements."""
+    case, got = run.case, run.got["out"]
+    if case.grid == 1:
+        return CANNOT_TELL
+    first = padded(run)[0].expand(case.grid, -1)
+    # The guard may have been asked of i, as it should be.
+    there = torch.arange(case.grid * case.block).view(case.grid, case.block) < case.n
+    return any(torch.equal(got, played.sum(1)) for played in (first, first * there))
+
+
+def shuffled_up(run: CaseRun[Sums]) -> bool:
+    """Whether the first lanes' own values were doubled in every step, in one of the two rounds or in both."""
+    if run.case.kernel != "shuffle_sum":
+        return False
+    of_lanes = padded(run).view(run.case.grid, run.case.warps, WARP)
+    first, second = WARP * of_lanes[:, :, 0], WARP * of_lanes.sum(2)[:, 0]
+    return any(torch.equal(run.got["out"], played) for played in (first.sum(1), second, WARP * first[:, 0]))
+
+
 def has_conflicts(run: CaseRun[Sums]) -> bool:
     return run.measured["bank_conflicts"] > 0
 
@@ -160,6 +182,21 @@ BLOCK_REDUCE = Oracle(
         ),
     ),
     diagnose=(
+        Hint(
+            lambda run: bool(run.got["out"].isnan().all()),
+            "`out` holds anything before the launch, in the check NaN. Store the sum in it, and do not add to what is "
+            "there.",
+        ),
+        Hint(
+            first_block_everywhere,
+            "Every block adds up the elements of the first one. Its own begin at blockIdx.x * blockDim.x: thread t "
+            "has x[i].",
+        ),
+        Hint(
+            shuffled_up,
+            "`__shfl_up_sync` hands values to lanes with larger numbers, and the lanes at the bottom get their own "
+            "back. Lane 0 is to have the sum, so values have to go down.",
+        ),
         Hint(
             of_elements(lambda t, case: t < WARP),
             "Each sum is that of the block's first warp alone. Shuffles reach the lanes of their own warp: each "

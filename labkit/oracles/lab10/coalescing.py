@@ -67,6 +67,11 @@ def whole_pieces(run: CaseRun[Axpy]) -> bool:
     return share(run) > 3
 
 
+def one_lane_at_a_time(run: CaseRun[Axpy]) -> bool:
+    """Whether each request is made for one lane alone: 2 loads and a store for every element."""
+    return share(run) > 3 and run.measured["global_requests"] >= 3 * run.case.n
+
+
 def misaligned(run: CaseRun[Axpy]) -> bool:
     """Whether the requests are as many as they have to be, and only their sectors are not."""
     at_least = 3 * -(-run.case.n // WARP)
@@ -100,6 +105,11 @@ COALESCING = Oracle(
             only_below(lambda case: case.n // (case.grid * case.block) * case.grid * case.block),
             "The last elements are missing, those that are left when n is divided by the number of threads. Let the "
             "loop run as long as the index is below n.",
+        ),
+        Hint(
+            one_lane_at_a_time,
+            "Every element is a request of its own: a single thread works while the other lanes of its warp do "
+            "nothing. Let all threads of the grid take part, thread i beginning at element i.",
         ),
         Hint(
             whole_pieces,

@@ -22,6 +22,7 @@ class Rules:
     launches_are_ordered: bool = True
     warps_run_in_lockstep: bool = False
     same_thread_is_ordered: bool = True
+    threads_have_numbers_alone: bool = False
     atomics_go_together: bool = True
     atomics_excuse_plain_accesses: bool = False
     reads_go_together: bool = True
@@ -61,6 +62,8 @@ def _thread_of(one: Access) -> tuple[int, int, int]:
 
 def ordered(one: Access, other: Access, rules: Rules) -> bool:
     if rules.same_thread_is_ordered and _thread_of(one) == _thread_of(other):
+        return True
+    if rules.threads_have_numbers_alone and one.thread == other.thread:
         return True
     if one.launch != other.launch:
         return rules.launches_are_ordered
@@ -202,6 +205,10 @@ COMMUNICATE = Oracle(
             takes(warps_run_in_lockstep=True),
             "This trusts threads of one warp to run in step. Since Volta (2017) every thread goes its own way, and "
             "within a warp, too, only a barrier orders a write of one and an access of another.",
+        ),
+        Hint(
+            takes(threads_have_numbers_alone=True),
+            "Thread 0 of block 0 and thread 0 of block 1 are two threads: compare launch and block as well.",
         ),
         Hint(
             takes(same_thread_is_ordered=False),

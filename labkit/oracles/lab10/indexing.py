@@ -160,6 +160,10 @@ INDEXING = Oracle(
             "PyTorch stores a matrix row by row: row r, column c lies at image[r * cols + c]. c * rows + r would be "
             "right if it were stored column by column.",
         ),
+        Hint(
+            lambda run: torch.equal(run.got["image"], run.tree["image"] + adjusted(run)),
+            "The old value was added once more: the new one takes its place, `=` and not `+=`.",
+        ),
         Hint(added_first, "The bias is added last: `gain[r] * image[r, c] + bias[c]`."),
         Hint(
             plain_index, "`gain` has one number for each row and `bias` one for each column, not the other way round."

@@ -248,6 +248,11 @@ IN_FLIGHT_HINTS = (
         "bandwidth · latency is what the whole chip needs in flight: divide it among its SMs.",
     ),
     Hint(
+        pair_is("in_flight", 1, lambda args, right: min(1.0, right[0] / (args[3].bytes_per_s / args[3].n_sms))),
+        "The latency is missing: what has to be in flight is bandwidth · latency, the bytes that arrive while a load "
+        "is on its way.",
+    ),
+    Hint(
         pair_is("in_flight", 1, lambda args, right: needed(args[3]) / right[0]),
         "The share is upside down: the bytes in flight, over those that it takes.",
     ),
@@ -297,6 +302,10 @@ OCCUPANCY = Oracle(
         *IN_FLIGHT_HINTS,
         *FASTEST_HINTS,
     ),
+    errors={
+        "division or modulo by zero": "The system reserves 1,024 bytes of shared memory for each block, also where its "
+        "kernel asks for none.",
+    },
     fact=what_it_takes,
     axis="other chips, and kernels that something else limits",
 )

@@ -24,12 +24,15 @@ def cost(
     idle_lanes: bool = False,
     masked_lanes: bool = False,
     idle_warps: bool = False,
+    past_the_end: bool = False,
+    every_lane: bool = False,
 ) -> tuple[int, int]:
     """(requests, sectors). What is named replaces what the case says, or what a warp does."""
     n_blocks = -(-case.n // case.block)
     block = n_blocks * case.block if through_blocks else case.block
     warps = warps_of((1 if through_blocks else n_blocks, 1), (block, 1))
-    asks = warps.there & (warps.x < case.n) & (warps.x % case.every == 0)
+    counted = warps.x - warps.x[:, :1] if every_lane else warps.x
+    asks = warps.there & (past_the_end | (warps.x < case.n)) & (counted % case.every == 0)
     lanes = asks
     if masked_lanes:
         lanes = warps.there & (warps.x < case.n) & asks.any(1, keepdims=True)
@@ -60,6 +63,11 @@ def gave(run: CaseRun[Load], played: tuple[int, int]) -> bool:
     return list(run.got["cost"]) == list(played)
 
 
+def without_bytes_of_offset(run: CaseRun[Load]) -> bool:
+    """The offset left out, or counted in elements, which is the same where these fill whole sectors."""
+    return any(gave(run, cost(run.case, offset=offset)) for offset in (0, run.case.offset * run.case.size))
+
+
 def every_lane_a_sector(run: CaseRun[Load]) -> bool:
     case = run.case
     return gave(run, (cost(case)[0], -(-case.n // case.every)))
@@ -76,6 +84,11 @@ def each_sector_once(run: CaseRun[Load]) -> bool:
     case = run.case
     i = np.arange(0, case.n, case.every)
     return gave(run, (cost(case)[0], len(set((case.offset + i * case.stride * case.size) // SECTOR_BYTES))))
+
+
+def a_request_for_each_lane(run: CaseRun[Load]) -> bool:
+    case = run.case
+    return gave(run, (-(-case.n // case.every), cost(case)[1]))
 
 
 def exchanged(run: CaseRun[Load]) -> bool:
@@ -129,9 +142,19 @@ SECTORS = Oracle(
         ),
         Hint(plays(stride=1), "The stride is missing: thread i reads x[i * stride]."),
         Hint(
-            plays(offset=0),
-            "The offset is missing: x[0] lies `offset` bytes past a multiple of 32, so a warp's bytes may begin in the "
-            "middle of a sector and end in one more.",
+            without_bytes_of_offset,
+            "The offset is missing, or taken in elements: x[0] lies `offset` bytes past a multiple of 32, so a warp's "
+            "bytes may begin in the middle of a sector and end in one more.",
+        ),
+        Hint(
+            plays(past_the_end=True),
+            "Threads past n are counted: the last block has more threads than there are elements left, and a thread "
+            "reads only if i < n.",
+        ),
+        Hint(
+            plays(every_lane=True),
+            "The condition asks i, the thread's number in the whole grid, and not its place in the warp: a warp whose "
+            "i has no multiple of `every` reads nothing.",
         ),
         Hint(
             plays(idle_lanes=True, idle_warps=True),
@@ -164,6 +187,10 @@ SECTORS = Oracle(
             in_warps_of_all_threads,
             "The requests are n / 32, rounded up. But a block whose size is no multiple of 32 ends with a warp that is "
             "not full, and a warp in which no lane reads makes no request.",
+        ),
+        Hint(
+            a_request_for_each_lane,
+            "This counts lanes. A request is one instruction of a whole warp, however many of its lanes read.",
         ),
         Hint(one_request_a_block, "A request is one instruction of one warp, so a block of 256 threads makes 8."),
         Hint(

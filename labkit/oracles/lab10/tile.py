@@ -27,6 +27,8 @@ ERRORS = and_faults(
         "uninitialized shared memory:": "A place of the tile is read that nobody has written. Each block has 32 × 8 "
         "threads and a tile of 32 × 32, so each thread reads four elements and writes four; and where nothing was "
         "read, because the matrix ends there, nothing may be written.",
+        "race: writes": "Two threads write the same place of the tile. Each row of the tile belongs to one row of the "
+        "block: thread (x, y) has the rows y, y + 8, y + 16 and y + 24, so its loops step by 8.",
         "race between blocks:": "Two blocks write or read the same element of y. The tile that block (bx, by) reads "
         "begins at row 32 * by, column 32 * bx of x; it writes the tile at row 32 * bx, column 32 * by of y.",
     }

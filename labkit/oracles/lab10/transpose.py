@@ -54,7 +54,12 @@ TRANSPOSE = Oracle(
             "common divisor with 32. An odd length has none.",
         ),
     ),
-    errors=ERRORS,
+    errors={
+        "of shared memory, but the block has": "A place lies past the end of the tile. Each thread loops over its rows "
+        "threadIdx.y, threadIdx.y + 8, and so on, below 32; and a place that is computed, such as threadIdx.x + i, has "
+        "to stay within its row: take it modulo 32.",
+        **ERRORS,
+    },
     axis="matrices whose sides are no multiples of 32",
     call=launched("transpose"),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Sequence
 
 from labkit.compare import inputs_untouched
@@ -90,6 +91,34 @@ def before_removal(run: CaseRun[Program]) -> list[int]:
     return _counts(run, graphs_of(run.case.lines))
 
 
+def _is_method(line: Line) -> bool:
+    """Whether the line calls a method of a tensor, which is a node of its own kind."""
+    return any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and not (isinstance(node.func.value, ast.Name) and node.func.value.id in ("torch", "F"))
+        for node in ast.walk(ast.parse(line.text))
+    )
+
+
+def without_methods(run: CaseRun[Program]) -> list[int]:
+    return _counts(run, _live(run), [-sum(map(_is_method, graph)) for graph in _live(run)])
+
+
+def methods_kept(run: CaseRun[Program]) -> list[int]:
+    """As if only functions were operations that may be dead, and so kept what a dead method reads."""
+    found = []
+    for graph, live in zip(graphs_of(run.case.lines), _live(run), strict=True):
+        needed = {line.makes for line in live}
+        kept: list[Line] = []
+        for line in reversed(graph):
+            if line in live or _is_method(line) or line.makes in needed:
+                kept.append(line)
+                needed |= line.reads
+        found.append(len(kept) - len(live))
+    return _counts(run, _live(run), found)
+
+
 def last_of_chain(run: CaseRun[Program]) -> list[int]:
     return _counts(run, live_graphs(run.case.lines, chains=False))
 
@@ -153,6 +182,14 @@ BACKEND = Oracle(
             "An operation that writes into a tensor was removed: x.add_(1), x[0] = 0, x += 1 and out= have an effect "
             "although nobody uses their result. FX's own eliminate_dead_code() takes most of them for dead. "
             "lab11.writes(node) finds them.",
+        ),
+        *(
+            Hint(
+                _counted_as(counts),
+                "A method, as in a.exp(), is an operation as well: its node has the op call_method, that of a function "
+                "call_function. Both begin with call_.",
+            )
+            for counts in (without_methods, methods_kept)
         ),
         Hint(
             _counted_as(before_removal),

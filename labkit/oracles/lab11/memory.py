@@ -130,7 +130,8 @@ MEMORY = Oracle(
             "kept_bytes",
             lambda run: without(run) * (MOST_SHARE if run.case.which == "saves" else 1.0),
             "`saves` still keeps more than half. Cheap are elementwise operations: the backward kernel repeats them "
-            "from their input, which it reads anyway. A matrix product is not repeated, so its inputs stay.",
+            "from their input, which it reads anyway. A matrix product is not repeated, so its inputs stay; nor is the "
+            "last operation, so that a tanh, exp or sigmoid at the end keeps its result.",
         ),
     ),
     diagnose=(

@@ -83,6 +83,11 @@ def padded(run: CaseRun[Serving]) -> object:
     return sum(run.got["rows"]) > sum(run.case.sizes)
 
 
+def backend_unused(run: CaseRun[Serving]) -> object:
+    """The backend that make_step is given was never given a graph that runs."""
+    return CANNOT_TELL if run.case.runaway else not run.got["rows"]
+
+
 def count_stands_still(run: CaseRun[Serving]) -> object:
     return CANNOT_TELL if run.case.runaway else run.got["n_calls"] == 0
 
@@ -150,6 +155,8 @@ RECOMPILES = Oracle(
     errors={
         "Attempt to trace forbidden callable": "mark_dynamic says something about a tensor before it is given to a "
         "compiled function: call it in step, and not in forward.",
+        "attribute 'n_calls' already exists": "ServedModel has made n_calls an int, and a name is one thing: "
+        "`del self.n_calls` before the buffer is registered.",
         "Constraints violated": "A size was marked as dynamic that the model fixes: only axis 0, the number of rows, "
         "changes.",
     },
@@ -183,6 +190,11 @@ RECOMPILES = Oracle(
             silent,
             "When the limit on versions is reached, step goes on eagerly and says nothing. torch.compile(..., "
             "fullgraph=True) raises there, and so does torch._dynamo.config.fail_on_recompile_limit_hit = True.",
+        ),
+        Hint(
+            backend_unused,
+            "No graph ran that the given backend has compiled: make_step has to compile the model with it, "
+            "torch.compile(model, backend=backend).",
         ),
         Hint(
             _failed("n_calls"),
