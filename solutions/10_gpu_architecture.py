@@ -1366,22 +1366,22 @@ __global__ void fused(const float* x, const float* y, float* z, int n) {
 check("10-kernel-life-cycle", fused)
 
 # %% [markdown]
-# Your kernel in its three forms. The first lines are PTX, then what the assembler made of it for three chips, and, where
-# NVIDIA's disassembler is at hand (it comes with Triton), the accesses to memory in machine code. `LDG.E.128` is a load
-# of 16 bytes.
+# Your kernel in its three forms: the C++, the PTX that NVRTC makes of it, and the machine code of an A100, where NVIDIA's
+# disassembler is at hand (it comes with Triton). Move the slider from line to line; accesses to memory are bold.
+# `ld.global.v4.f32` in PTX and `LDG.E.128` in machine code are loads of 16 bytes. The assembler writes everything anew, in
+# real registers and in another order, sometimes with more instructions than the PTX and sometimes with fewer.
+
+# %% tags=["figure"]
+labkit.figures.life_player(fused, "fused")
 
 # %%
-fused_ptx = compile_cuda(fused).ptx
-print("\n".join(line.strip() for line in fused_ptx.splitlines() if ".v4" in line))
 for arch in (80, 90, 100):
     cubin = compile_cubin(fused, arch)
-    print(f"sm_{arch}: {cubin.kernels['fused']}")
     found = lab10.memory_instructions(cubin.data)
-    for line in (line for line in found if ".128" in line):
-        print("   ", line)
-    print(
-        f"    and {sum('.128' not in line for line in found)} loads and stores of single elements"
-    )
+    wide = sum(".128" in line for line in found)
+    print(f"sm_{arch}: {cubin.kernels['fused']}")
+    if found:
+        print(f"    {wide} accesses of 16 bytes, {len(found) - wide} of single elements")
 
 # %% [markdown]
 # ## Extra credit: a product in tiles

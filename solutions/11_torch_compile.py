@@ -39,6 +39,7 @@ from labkit.material.lab11_bytes import (
     loop_of,
     storages_of,
 )
+from labkit.material.lab11_four_ways import four_ways
 from labkit.simdevice import Machine, SimDevice
 from labkit.units import in_bytes
 
@@ -1686,8 +1687,17 @@ for name, (before, after) in {"": ("before", "yours"), **summary}.items():
 # recompilation says that something has changed which you had promised to keep, and past the limit the compiler stops
 # asking. None of it changes a result, so no test notices. Count it.
 #
-# The function z = h(f(x), g(y)) is met again: lab 10 writes one like it in CUDA C++ and lab 12 one in Triton, and there,
-# too, the ideal is to read each input once and to write the result once.
+# Could you do better by hand? Here is z = h(f(x), g(y)) once more, four times: `chain` in eager mode, your `fused`
+# compiled, and two kernels that were written for it, one in CUDA C++ (the language of lab 10) and one in Triton (that of
+# lab 12). They are in `labkit/material/lab11_four_ways.py` and `lab11_triton.py`, if you want to read them.
+
+# %%
+print(four_ways(chain, fused))
+
+# %% [markdown]
+# The last three run one kernel and move what has to be moved. The kernels by hand read `scale` once for each of their three
+# blocks, which is all that they lose, and a cache would give it back. **For a chain like this one there is nothing left to
+# win by hand**: the compiled version took one line. Where writing a kernel pays is the subject of lab 12.
 #
 # And here are your predictions beside what you measured:
 

@@ -16,7 +16,7 @@ from nbformat import NotebookNode
 from grading.build.markers import SOLUTION, find, inside
 from grading.build.syntax import parse
 
-DRAW_SOURCE = frozenset({"address_player", "lane_addresses", "source_heat"})
+DRAW_SOURCE = frozenset({"address_player", "kernel_life", "lane_addresses", "life_player", "source_heat"})
 """Figures of labkit that show lines of the kernel they are given, which is the student's as a rule."""
 SHORTEST = 20
 """Characters of a line that tells whose it is; `return out` is everybody's."""

@@ -34,6 +34,7 @@ from labkit.figures.gradient_sizes import gradient_histogram
 from labkit.figures.graph_breaks import graphs_and_breaks
 from labkit.figures.heads_for_tokens import heads_for_tokens
 from labkit.figures.kept_nodes import kept_and_dropped, who_may_reuse
+from labkit.figures.kernel_life import kernel_life, life_of, life_player
 from labkit.figures.kernel_sketches import backward_walks, fused_chain, masked_block, query_walk, tile_walk
 from labkit.figures.kernels import launch_map, traffic_bars
 from labkit.figures.late import late_gradients
@@ -166,12 +167,15 @@ __all__ = [
     "kept_at_budgets",
     "kept_per_token",
     "kernel_bars",
+    "kernel_life",
     "killed_run",
     "lane_addresses",
     "late_gradients",
     "launch_map",
     "launch_times",
     "layer_through_time",
+    "life_of",
+    "life_player",
     "llama_layer",
     "loss_at_equal_bytes",
     "loss_scale_trace",

@@ -44,6 +44,11 @@ class Kernel:
         """As the source writes it."""
         return self._loaded.name
 
+    @property
+    def entry(self) -> str:
+        """As the PTX and machine code name it: "_Z9transposePKfPf"."""
+        return self._loaded.entry
+
     def launch(
         self,
         grid: int | Sequence[int],

@@ -8,14 +8,17 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from grading.demo.examples import example
 from labkit import track_compile
 from labkit.exercises.lab11.memory import as_module, forward_graph
 from labkit.material.lab11_bytes import cuts_of, eager_kept_bytes, eager_kernels, loop_of
+from labkit.material.lab11_four_ways import FourWays, Way, four_ways
 from labkit.meters.compile.saved import kept_bytes
 from labkit.oracles.lab11.cuda_graph import true_pays_from_s
 from labkit.oracles.lab11.memory import true_kept
 from labkit.simdevice import Machine, SimDevice
 from tests.exercises.harness import answers_in, solution_of
+from tests.simt.harness import require_nvrtc
 
 pytestmark = [pytest.mark.slow, pytest.mark.lab("11")]
 N = 4 * 24 * 16
@@ -113,3 +116,22 @@ def test_a_graph_pays_from_where_the_simulated_loop_gets_slower(n_kernels: int, 
     limit_s = true_pays_from_s((kernel_s,) * n_kernels, copy_s)
     assert step_s(1.1 * limit_s, False) > 1.05 * step_s(1.1 * limit_s, True)
     assert step_s(0.9 * limit_s, False) == pytest.approx(step_s(0.9 * limit_s, True), rel=0.02)
+
+
+def test_of_four_ways_the_last_three_move_what_has_to_be_moved() -> None:
+    require_nvrtc()
+    pytest.importorskip("triton")
+    as_it_stands = example("wrong", "11-fuse/the_chain_as_it_stands").source
+    chain, fused = (answers_in("11-fuse", source)["fused"] for source in (as_it_stands, solution_of("11-fuse")))
+    found = four_ways(chain, fused)
+    eager, *others = found.ways
+    assert (eager.kernels, [way.kernels for way in others]) == (15, [1, 1, 1])
+    assert eager.total_bytes > 10 * found.ideal_bytes
+    # `scale` is read once for each of three blocks.
+    assert [way.total_bytes - found.ideal_bytes for way in others] == [0, 512, 512]
+    assert str(found).count("\n") == 4 and "1.01" in str(found)
+
+
+def test_a_way_that_is_not_there_says_which_lab_needs_it() -> None:
+    table = str(FourWays((Way("Triton, by hand", None, None, "12"),), 1))
+    assert " ".join(table.splitlines()[1].split()) == "Triton, by hand not measured here: see lab 12"

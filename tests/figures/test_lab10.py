@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from matplotlib.colors import to_hex, to_rgba
@@ -72,6 +74,37 @@ def test_the_accesses_of_a_kernel_are_drawn_lane_by_lane(profile) -> None:
     )
     colours = [to_hex(patch.get_facecolor()) for patch in column.axes[0].patches]
     assert (colours.count(YOURS), colours.count(OTHER)) == (1, 31)
+
+
+@pytest.fixture(scope="module")
+def life():
+    require_nvrtc()
+    return figures.life_of(TRANSPOSE, "transpose", 90)
+
+
+def test_a_line_stands_beside_what_became_of_it(life) -> None:
+    assert {4, 5, 6} <= set(life.lines) and life.first in (4, 6)
+    for line, words in ((4, ("ld.global.f32", "st.shared.f32")), (5, ("bar.sync 0;",)), (6, ("st.global.f32",))):
+        figure = figures.kernel_life(life, line)
+        source, ptx, _ = figure.axes
+        assert source.get_title(loc="left") == f"transpose, line {line}"
+        shown = [text.get_text() for text in ptx.texts]
+        assert shown[0] == f"PTX: {len(life.ptx[line])} of {sum(map(len, life.ptx.values()))} instructions"
+        assert all(any(word in text for text in shown) for word in words)
+        assert all(word in figure.alt for word in words)
+
+
+@pytest.mark.slow
+def test_machine_code_stands_there_by_the_same_lines(life) -> None:
+    pytest.importorskip("triton")
+    for line, words in ((4, ("LDG", "STS")), (5, ("BAR.SYNC",)), (6, ("LDS", "STG"))):
+        assert all(any(word in text for text in life.sass[line]) for word in words)
+        assert any(words[0] in text.get_text() for text in figures.kernel_life(life, line).axes[2].texts)
+
+
+def test_without_a_disassembler_it_says_where_one_comes_from(life) -> None:
+    figure = figures.kernel_life(replace(life, sass=None), 4)
+    assert figure.axes[2].texts[0].get_text() == "sm_90: the disassembler comes with Triton"
 
 
 def test_a_launch_that_nobody_watched_says_so(profile) -> None:
