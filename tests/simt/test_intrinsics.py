@@ -1,4 +1,4 @@
-"""Every function of CUDA's mathematics, of integers and of the headers for halves becomes instructions that are executed.
+"""Every function of CUDA's mathematics, integers and headers for halves becomes instructions that are executed.
 
 That their values are right is tested elsewhere, for some of each kind; here, that none is refused.
 """
