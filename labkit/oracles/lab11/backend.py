@@ -183,14 +183,6 @@ BACKEND = Oracle(
             "although nobody uses their result. FX's own eliminate_dead_code() takes most of them for dead. "
             "lab11.writes(node) finds them.",
         ),
-        *(
-            Hint(
-                _counted_as(counts),
-                "A method, as in a.exp(), is an operation as well: its node has the op call_method, that of a function "
-                "call_function. Both begin with call_.",
-            )
-            for counts in (without_methods, methods_kept)
-        ),
         Hint(
             _counted_as(before_removal),
             "The operations were counted before the dead ones were removed, or nothing was removed.",
@@ -199,6 +191,14 @@ BACKEND = Oracle(
             _counted_as(last_of_chain),
             "Of a chain of dead operations only the last was removed. Without it, the one before has no users left "
             "either: go through the nodes from the last to the first.",
+        ),
+        *(
+            Hint(
+                _counted_as(counts),
+                "A method, as in a.exp(), is an operation as well: its node has the op call_method, that of a function "
+                "call_function. Both begin with call_.",
+            )
+            for counts in (without_methods, methods_kept)
         ),
         Hint(
             _counted_as(all_nodes),
