@@ -67,3 +67,28 @@ def came_by(
         return None
 
     return holds
+
+
+def sent_around(
+    expected: Callable[[Observation], Sequence[tuple[float, float]]], hint: str
+) -> Callable[[Observation], str | None]:
+    """The property that ranks had sent so much by each moment, and sent so much after it, however they do it.
+
+    expected: run -> [(least bytes by then, least bytes afterwards), ...] of all ranks together, a pair for each moment
+    in order. A rank that halts earlier or later than the driver told it to has sent too little by then, or has too
+    little left to send. hint: for who has sent too little by then, or in all.
+    """
+
+    def holds(run: Observation) -> str | None:
+        total = run.measured.get("bytes_total", 0)
+        for moment, (least, least_after) in zip(run.moments, expected(run), strict=True):
+            sent = sum(moment.bytes_sent)
+            if sent < least:
+                return f"{moment.label}: the ranks had sent {sent:,} bytes by then, and no less than {least:,} will do"
+            if total - sent < least_after:
+                left = total - sent
+                return f"{moment.label}: the ranks sent {left:,.0f} bytes afterwards, and {least_after:,} is the least"
+        return None
+
+    holds.hint = hint
+    return holds

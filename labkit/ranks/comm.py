@@ -87,7 +87,9 @@ class Comm(ABC):
         """Halt here until all ranks, those of other groups too, have come to the moment of this name, and note what
         each of them holds (`Traffic.moments`). It is for who measures: nothing is sent, and no time goes by.
 
-        What is held is counted by the memory meter that is open, if one is: tensors that were made in its block.
+        What is held is counted by the memory meter that is open, if one is: tensors that were made in its block, and
+        much of Python's memory. A message that is under way counts too: it lies in a buffer of its sender, and what a
+        collective brings in one of who has not waited for it.
         """
         if not is_label(label):
             raise CommError(f"rank {self.rank} marks {label!r}: a moment's name has 1 to {MAX_LABEL} characters")

@@ -135,7 +135,8 @@ class Network:
             sent = Counter()
             for src, _, n_bytes, _ in self._counted:
                 sent[src] += n_bytes
-            held = tuple(mark.held_bytes[one] for one in everyone)
+            told = [mark.held_bytes[one] for one in everyone]
+            held = tuple(n if n is None else n + self._under_way_bytes(one) for one, n in enumerate(told))
             calls = tuple(map(len, self._entered))
             self.moments.append(Moment(label, held, calls, tuple(sent[one] for one in everyone)))
         where = f"at the mark {label!r}"
@@ -173,7 +174,8 @@ class Network:
         place = meeting.ranks.index(rank)
         self._depth[rank] = deepest(self._depth[rank], meeting.depth)
         self._move(rank, meeting.end_s[place], meeting.ranks[place - 1])
-        return meeting.results[place]
+        result, meeting.results[place] = meeting.results[place], ()
+        return result
 
     def check_nothing_left(self) -> None:
         """Raise CommError for what was started and never finished, and for a message that did not fit."""
@@ -249,6 +251,16 @@ class Network:
         if by != rank:
             # Also a clock that was ahead says something: that the other's was not.
             self._moved_by[rank] = by
+
+    def _under_way_bytes(self, rank: int) -> int:
+        """What a rank has sent that nobody has received, and what a collective has for it that it has not waited for.
+
+        The books have copies of it. On a machine they would be the rank's own buffers.
+        """
+        links = (link for (src, _), link in self._links.items() if src == rank)
+        sent = sum(one.n_bytes for link in links for one in link.sent if one.tensor is not None)
+        waited_for = (one for one in self._entered[rank] if one.results and rank not in one.left)
+        return sent + sum(part.nbytes for one in waited_for for part in one.results[one.ranks.index(rank)])
 
     def _ranks(self, group: Group) -> tuple[int, ...]:
         return group or tuple(range(self.world_size))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import mmap
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,7 @@ from labkit.ranks.collectives import Group, Offer
 from labkit.ranks.comm import Comm
 from labkit.ranks.groups import GroupComm
 from labkit.ranks.resimulation import RankStep, form_of, offer_without_values
-from labkit.tree import bytes_of
+from labkit.ranks.torch_collectives import start
 
 NOTE_BYTES = 128
 NOT_WAITED = ", without wait() for its isend to"
@@ -126,53 +126,15 @@ class TorchComm(Comm):
     def _start_collective(self, offer: Offer) -> Callable[[], None]:
         number = self._step(RankStep("meet", offer=offer_without_values(offer)))
         self._issue()
-        inputs = [tensor.detach().clone(memory_format=torch.contiguous_format) for tensor in offer.inputs]
-        results = [torch.empty_like(tensor.detach(), memory_format=torch.contiguous_format) for tensor in offer.outputs]
-        group = self._groups[offer.group]
-        n = dist.get_world_size(group)
-
-        def read() -> Sequence[torch.Tensor]:
-            return results
-
-        if offer.name == "all_reduce":
-            results = inputs
-            work = dist.all_reduce(inputs[0], _op(offer.op), group, async_op=True)
-        elif offer.name == "broadcast":
-            results = inputs
-            work = dist.broadcast(inputs[0], group=group, async_op=True, group_src=offer.src)
-        elif offer.name == "all_gather":
-            work = dist.all_gather(results, inputs[0], group, async_op=True)
-        elif offer.name == "all_to_all":
-            work, read = self._exchange(inputs, results, group)
-        else:
-            work = dist.reduce_scatter(results[0], inputs, _op(offer.op), group, async_op=True)
+        work, read = start(offer, self._groups[offer.group])
 
         def finish() -> None:
             self._wait(work.wait, f"in {offer.name} for the others")
             self._step(RankStep("wait", number=number))
             for into, result in zip(offer.outputs, read()):
-                into.detach().copy_(result / n if offer.op == "avg" else result)
+                into.detach().copy_(result)
 
         return finish
-
-    def _exchange(
-        self, inputs: Sequence[torch.Tensor], results: Sequence[torch.Tensor], group: dist.ProcessGroup | None
-    ) -> tuple[dist.Work, Callable[[], Sequence[torch.Tensor]]]:
-        """Start an all-to-all, of pieces that are like `results`: its Work, and what reads the pieces that arrived.
-
-        gloo's call with lists takes pieces of one size only, and as bytes their dtypes may differ, too.
-        """
-        sizes = [[tensor.nbytes for tensor in tensors] for tensors in (results, inputs)]
-        arrived = torch.empty(sum(sizes[0]), dtype=torch.uint8, device=self.device)
-        sent = torch.cat(list(map(bytes_of, inputs)))
-        work = dist.all_to_all_single(arrived, sent, *sizes, group, async_op=True)
-
-        def read() -> Sequence[torch.Tensor]:
-            # Copies, since a piece may begin where no number of its dtype can.
-            pieces = zip(results, arrived.split(sizes[0]))
-            return [piece.clone().view(like.dtype).reshape(like.shape) for like, piece in pieces]
-
-        return work, read
 
     def _compute(self, seconds: float) -> None:
         self._step(RankStep("compute", seconds=seconds))
@@ -217,8 +179,3 @@ class _Batch:
 
     messages: list[dist.P2POp] = field(default_factory=list)
     works: list[dist.Work] = field(default_factory=list)
-
-
-def _op(name: str) -> dist.ReduceOp:
-    # gloo has no average: the sum is divided afterwards, on both backends.
-    return getattr(dist.ReduceOp, "SUM" if name == "avg" else name.upper())

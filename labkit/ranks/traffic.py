@@ -28,8 +28,8 @@ class Transfer:
 
 @dataclass(frozen=True)
 class Moment:
-    """A moment at which all ranks have halted, by the name that it was marked with. Of each rank: the tensors that it
-    held, where its memory was metered, and what it had called and sent so far.
+    """A moment at which all ranks have halted, by the name that it was marked with. Of each rank: what it held, where
+    its memory was metered, with what was under way from it or to it; and what it had called and sent so far.
 
         Moment("between layers", held_bytes=(64, 64), collectives=(2, 2), bytes_sent=(128, 128))
     """

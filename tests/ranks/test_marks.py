@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from labkit.compare import came_by
+from labkit.compare import came_by, sent_around
 from labkit.meters.memory import measure_memory
+from labkit.meters.memory.budget import PYTHON_NOISE_BYTES, TABLES_BYTES
 from labkit.observe import observe
 from labkit.ranks import Cluster, Comm, CommError, RankFailed, RanksHung, measure_ranks, simulate
 from labkit.ranks.marks import MAX_LABEL
@@ -80,6 +81,50 @@ def test_what_a_cycle_of_references_keeps_counts_no_more() -> None:
             comm.mark("freed")
 
     assert simulate(program, 2)[1].moments[0].held_bytes == (0, 0)
+
+
+def sends_and_keeps_nothing(comm: Comm) -> None:
+    """What it does not hold itself lies in the network: a message to the next rank, then a gather nobody waits for."""
+    n, rank = comm.world_size, comm.rank
+    got, part, parts = torch.empty(100), torch.ones(10), [torch.empty(10) for _ in range(n)]
+    with measure_memory({}):
+        message = comm.isend(torch.ones(100), (rank + 1) % n)
+        comm.mark("sent")
+        comm.recv(got, (rank - 1) % n)
+        message.wait()
+        comm.mark("received")
+        gathered = comm.all_gather(parts, part, async_op=True)
+        comm.mark("gathering")
+        gathered.wait()
+        comm.mark("gathered")
+
+
+@pytest.mark.parametrize("backend", ["simulated", pytest.param("gloo", marks=pytest.mark.slow)])
+def test_what_lies_in_the_network_is_held_by_who_sent_it_or_waits_for_it(backend: str) -> None:
+    _, traffic = measure_ranks(sends_and_keeps_nothing, 3, backend)
+    assert [(one.label, one.held_bytes) for one in traffic.moments] == [
+        ("sent", (400,) * 3),
+        ("received", (0,) * 3),
+        ("gathering", (120,) * 3),
+        ("gathered", (0,) * 3),
+    ]
+
+
+@pytest.mark.parametrize("backend", ["simulated", pytest.param("gloo", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("form", [lambda whole: whole.numpy().copy(), lambda whole: whole.numpy().tobytes()])
+def test_what_is_kept_as_an_object_of_python_is_held_too(backend: str, form: Callable) -> None:
+    """Less a share that is left to Python itself and to tables of PyTorch."""
+
+    def program(comm: Comm) -> None:
+        with measure_memory({}):
+            kept = form(torch.ones(2**20))
+            comm.mark("kept")
+            del kept
+            comm.mark("freed")
+
+    kept, freed = measure_ranks(program, 1, backend)[1].moments
+    assert 0 <= 4 * 2**20 - kept.held_bytes[0] <= PYTHON_NOISE_BYTES + TABLES_BYTES
+    assert freed.held_bytes == (0,)
 
 
 def other_moments(comm: Comm) -> None:
@@ -207,3 +252,23 @@ def test_which_moments_there_were_and_after_which_calls_is_a_property() -> None:
         assert came_by(lambda run, wanted=wanted: wanted)(run) == (
             f"the ranks came by 2 moments, and {len(wanted)} were to be marked, in their order"
         )
+
+
+def test_how_much_was_sent_by_a_moment_and_after_it_is_a_property() -> None:
+    def drive(ans, case, tree, stage):
+        stage.comm.all_reduce(ans.use(2))
+        stage.mark("between")
+        stage.comm.all_reduce(ans.use(4))
+        stage.mark("after")
+        return {}
+
+    run = in_layers(drive)
+    assert [moment.bytes_sent for moment in run.moments] == [(8, 8), (24, 24)]
+    assert sent_around(lambda run: [(16, 32), (48, 0)], "Send it.")(run) is None
+    assert sent_around(lambda run: [(17, 0), (0, 0)], "Send it.")(run) == (
+        "between: the ranks had sent 16 bytes by then, and no less than 17 will do"
+    )
+    assert sent_around(lambda run: [(0, 33), (0, 0)], "Send it.")(run) == (
+        "between: the ranks sent 32 bytes afterwards, and 33 is the least"
+    )
+    assert sent_around(lambda run: [], "Send it.").hint == "Send it."

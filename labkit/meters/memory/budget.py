@@ -67,6 +67,7 @@ class NamedStorages(LiveStorages):
     def __init__(self) -> None:
         super().__init__()
         self.largest_at_peak: tuple[Made, ...] = ()
+        self.python_before_bytes = 0
         self.python_peak_bytes = 0
         self._named_bytes = 0
 
@@ -154,15 +155,18 @@ class Held:
 
 
 def held_now() -> Held | None:
-    """The tensors that the outermost measured block of this thread has made and that are alive; None outside of one.
+    """What the outermost measured block of this thread has made and is alive; None outside of one.
 
-    What was let go of lately counts no more, also where only the garbage collector could tell.
+    Tensors, and of Python's memory what is beyond PYTHON_NOISE_BYTES and TABLES_BYTES: nobody looks whose that is. What
+    was let go of lately counts no more, also where only the garbage collector could tell.
     """
     block = next((mode for mode in _get_current_dispatch_mode_stack() if isinstance(mode, NamedStorages)), None)
     if block is None:
         return None
     gc.collect(1)
-    return Held(block.made_bytes, tuple(_named(block.largest(), 0)))
+    free_bytes = block.python_before_bytes + PYTHON_NOISE_BYTES + TABLES_BYTES
+    python_bytes = max(tracemalloc.get_traced_memory()[0] - free_bytes, 0)
+    return Held(block.made_bytes + python_bytes, tuple(_named(block.largest(), python_bytes)))
 
 
 def _put(measured: dict, held: dict | None, name: str, n_bytes: int, named: list[str]) -> None:
@@ -184,7 +188,7 @@ def _named(largest: Sequence[Made], python_bytes: int) -> list[str]:
 def _follow(block: MeteredBlock) -> Iterator[None]:
     load_late_modules()
     tracing = _tracing()
-    before_bytes = tracing.begin(block.storages)
+    before_bytes = block.storages.python_before_bytes = tracing.begin(block.storages)
     try:
         with block.storages:
             try:
