@@ -663,12 +663,12 @@ def all_reduce(comm: Comm, x: Tensor) -> Tensor:
 check("14-reduce-scatter", reduce_scatter, all_gather, all_reduce)
 
 # %% tags=["figure"]
-labkit.figures.collective_steps(all_reduce, n_ranks=4)
+labkit.figures.two_halves(all_reduce, n_ranks=4)
 
 # %% [markdown]
 # Cut this picture in the middle. On the left is the reduce-scatter, at whose end each rank has one dark chunk, now its own:
 # the diagonal. On the right is the all-gather. Every part starts one rank later than in the ring, so rank $r$ begins with part
-# $r - 1$.
+# $r - 1$. You will meet this picture again in labs 16 and 17.
 
 # %% [markdown]
 # ## Compare them round by round

@@ -74,7 +74,7 @@ print(f"held on 4 ranks: {4 * once:,} B, of which are different: {sum(different.
 #
 # What does a rank send for that? The sentence from lab 14 answers it:
 #
-# $$\text{all-reduce} = \text{reduce-scatter} + \text{all-gather}, \qquad \text{each: }
+# $$\text{all-reduce} = \text{reduce-scatter} + \text{all-gather}, \qquad \text{each: } n - 1 \text{ rounds},\;
 # \frac{n-1}{n}\,S \text{ bytes sent by each rank}$$
 
 # %% tags=["figure"]
@@ -333,7 +333,8 @@ guesses.take("elements of rank 2", None)
 #   `comm.all_gather_single(output, input)`. (Before PyTorch 2.13 they were called `reduce_scatter_tensor` and
 #   `all_gather_into_tensor`; `comm` knows both names.)
 #
-# The check looks at three things: the weights, the bytes that were sent, and the bytes of the optimizer states.
+# The check looks at the weights, at the bytes that were sent, at the bytes of the optimizer states, and at what a rank holds
+# between two steps. By then, a flat copy of everything should be gone, and so should views that keep it alive.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -680,7 +681,7 @@ labkit.figures.held_through_layers(held) if held else None
 # A model becomes sharded unit by unit; a unit is usually one transformer block. Three things are new against the single layer.
 #
 # - **Any module.** You do not write the backward pass of a block by hand. Let autograd record the block as usual, but do not let
-#   it keep the gathered weights. `torch.autograd.graph.saved_tensors_hooks(pack, unpack)` gives you the say: what autograd
+#   it keep the gathered weights. `torch.autograd.graph.saved_tensors_hooks(pack, unpack)` lets you decide: what autograd
 #   wants to keep goes through `pack`, and what it needs in the backward pass comes from `unpack`.
 # - **16-bit communication, 32-bit masters.** The shard stays in float32, and so do the optimizer's states. The shard is converted
 #   to `param_dtype` *before* it is gathered, which halves the bytes. Gradients come in `param_dtype` and are converted to
@@ -703,7 +704,7 @@ guesses.take("bytes a parameter", None, unit="bytes")
 # - `Sharded(module, comm, param_dtype, reduce_dtype)` has one parameter, the **shard**. All of `module.parameters()` are put in
 #   one row and cut into $n$ parts; this is given. Keep this rank's part, in float32. It is frozen if the module is (all of its
 #   parameters are, or none).
-# - `unit(x)` gathers in `param_dtype`, the dtype of `x`, runs the module, and frees. In the backward pass the unit gathers *once* more, and frees
+# - `unit(x)` gathers in `param_dtype`, the dtype of `x` and of the output, runs the module, and frees. In the backward pass the unit gathers *once* more, and frees
 #   again when it is done. The mean of the gradients, reduced in `reduce_dtype`, ends in the shard's `.grad`.
 # - Autograd must not keep what was gathered, and nothing else may: between two units, a rank has shards alone.
 #

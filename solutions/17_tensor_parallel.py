@@ -64,9 +64,10 @@ for optimizer in ("AdamW", "SGD"):
 # replicated, and a reduce-scatter makes a partial tensor sharded. Read as partial → sharded → replicated, this is the
 # equation of labs 14 and 16:
 #
-# $$\text{all-reduce} = \text{reduce-scatter} + \text{all-gather}$$
+# $$\text{all-reduce} = \text{reduce-scatter} + \text{all-gather}, \qquad \text{each: } n - 1 \text{ rounds},\;
+# \frac{n-1}{n}\,S \text{ bytes sent by each rank}$$
 #
-# For a tensor $X$ of $S$ bytes, each of the two halves makes every rank send $\frac{t-1}{t}\,S$ bytes.
+# $S$ is the size of $X$ in bytes, and there are $n = t$ ranks here.
 
 # %% tags=["figure"]
 labkit.figures.two_halves(n_ranks=4)

@@ -1,6 +1,6 @@
-"""The picture of labs 14 and 16: all-reduce = reduce-scatter + all-gather, drawn as lab 14 draws an all-reduce.
+"""The picture of labs 14, 16 and 17: all-reduce = reduce-scatter + all-gather, round by round.
 
-The messages are those that the library's own two calls are counted by. No function of the student's is run.
+Lab 14 draws the student's own function, the others the messages by which the library's two calls are counted.
 """
 
 from __future__ import annotations
@@ -8,26 +8,39 @@ from __future__ import annotations
 import torch
 
 from labkit.figures.canvas import TRUTH, LabFigure
-from labkit.figures.collective_trace import CollectiveSteps, Holding, Message, states_after
+from labkit.figures.collective_trace import (
+    AllReduce,
+    CollectiveSteps,
+    Holding,
+    Message,
+    states_after,
+    trace_collective,
+)
 from labkit.figures.collectives import strip
 from labkit.ranks import UNIT, Comm, Transfer, measure_ranks
 
 
-def two_halves(n_ranks: int = 4) -> LabFigure:
-    """A reduce-scatter and an all-gather, round by round: what each rank holds, and the messages in between."""
-    steps = halves_of(n_ranks)
-    figure = strip(steps, range(steps.n_rounds + 1), width_in=9.4)
-    figure.axes[0].set_title(
-        f"all-reduce = reduce-scatter (rounds 1 to {n_ranks - 1}) + all-gather (rounds {n_ranks} to {2 * n_ranks - 2})",
-        loc="left",
-        fontsize=10,
-        color=TRUTH,
-    )
-    figure.alt = (
-        f"{n_ranks} ranks with {n_ranks} parts each. In {n_ranks - 1} rounds of a ring every rank completes the sum of "
-        f"its own part; in {n_ranks - 1} more rounds the complete parts travel to all ranks."
-    )
+def two_halves(all_reduce: AllReduce | None = None, n_ranks: int = 4) -> LabFigure:
+    """A reduce-scatter and an all-gather, round by round: what each rank holds, and the messages in between.
+
+    all_reduce: (comm, x) -> sum, made of the two halves; without it, the library's two calls.
+    """
+    steps = trace_collective(all_reduce, n_ranks) if all_reduce else halves_of(n_ranks)
+    half = n_ranks - 1
+    figure = strip(steps, range(min(steps.n_rounds, 2 * half + 1) + 1), width_in=9.4)
+    if steps.n_rounds == 2 * half and _has_its_own_part(steps, half):
+        title = f"all-reduce = reduce-scatter (rounds 1 to {half}) + all-gather (rounds {n_ranks} to {2 * half})"
+        figure.axes[0].set_title(title, loc="left", fontsize=10, color=TRUTH)
+        figure.alt = (
+            f"{n_ranks} ranks with {n_ranks} parts each. In {half} rounds of a ring every rank completes the sum of "
+            f"its own part; in {half} more rounds the complete parts travel to all ranks."
+        )
     return figure
+
+
+def _has_its_own_part(steps: CollectiveSteps, number: int) -> bool:
+    """After this round every rank holds the sum of its own part."""
+    return all(len(one.get(rank, ())) == steps.n_ranks for rank, one in enumerate(steps.states[number]))
 
 
 def halves_of(n_ranks: int) -> CollectiveSteps:

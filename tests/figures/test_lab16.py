@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from labkit import figures
+from labkit.figures.collective_trace import trace_collective
 from labkit.figures.sharding import crossing, sharding_bars, tokens_that_cover, tokens_that_fit
 from labkit.figures.two_halves import halves_of
 from labkit.material.lab16 import Trained
 from labkit.material.lab16_timeline import WIDTH, UnitSpans, unit_timeline
 from labkit.ranks import Comm
+from tests.exercises.harness import TESTS, answers_in, solution_of
+
+SOLUTIONS = TESTS.parent / "solutions"
+SENTENCE = r"$$\text{all-reduce} = \text{reduce-scatter} + \text{all-gather}"
 
 
 def kept(method, n_params, n_nodes, ranks_per_node):
@@ -34,7 +40,7 @@ def test_the_halves_are_those_of_an_all_reduce() -> None:
     for message in steps.messages:
         have = steps.states[message.round - 1][message.src]
         assert all(have[chunk] == ranks for chunk, ranks in message.holds.items())
-    assert "reduce-scatter (rounds 1 to 3)" in figures.two_halves(4).axes[0].get_title(loc="left")
+    assert "reduce-scatter (rounds 1 to 3)" in figures.two_halves(n_ranks=4).axes[0].get_title(loc="left")
 
 
 def test_bars_show_what_is_kept_and_sent() -> None:
@@ -108,3 +114,23 @@ def test_how_many_units_are_whole_is_measured(keeps: bool, most: int) -> None:
         assert [time_s for time_s, _ in spans.whole] == pytest.approx([0, 0.016, 0.032])
     else:
         assert spans.whole[1][0] == pytest.approx(0.016), "gone when its forward pass is done"
+
+
+def test_the_sentence_and_its_picture_are_the_same_in_three_labs() -> None:
+    """Lab 14 draws the student's own function, which sends what the library's two calls send."""
+    texts = [next(SOLUTIONS.glob(f"{lab}_*.py")).read_text() for lab in ("14", "16", "17")]
+    (sentence,) = {text[text.index(SENTENCE) :].partition("$$\n")[0] for text in texts}
+    assert r"\frac{n-1}{n}\,S \text{ bytes sent by each rank}" in sentence
+    calls = [re.findall(r"labkit\.figures\.two_halves\((.*)\)\n", text) for text in texts]
+    assert calls == [["all_reduce, n_ranks=4"], ["n_ranks=4"], ["n_ranks=4"]]
+    all_reduce = answers_in("14-reduce-scatter", solution_of("14-reduce-scatter"))["all_reduce"]
+    own, librarys = trace_collective(all_reduce, 4), halves_of(4)
+    assert own.states == librarys.states
+    assert sorted(map(repr, own.messages)) == sorted(map(repr, librarys.messages))
+    assert figures.two_halves(all_reduce).alt == figures.two_halves().alt
+
+
+def test_an_all_reduce_in_other_rounds_is_not_called_two_halves() -> None:
+    naive = answers_in("14-naive", solution_of("14-naive"))["naive_all_reduce"]
+    title = figures.two_halves(naive).axes[0].get_title(loc="left")
+    assert title.startswith("4 ranks, ") and "reduce-scatter" not in title
