@@ -15,10 +15,14 @@ IDS = ("16-zero1", "16-zero2", "16-fsdp-unit", "16-fsdp", "16-clip")
 WRONG = (
     "16-zero1/all_reduces_then_gathers",
     "16-zero1/replicates_and_calls_it_sharded",
+    "16-zero1/keeps_its_states_in_numpy",
     "16-zero2/keeps_the_whole_gradient",
+    "16-zero2/adds_up_at_home_in_numpy",
     "16-fsdp-unit/keeps_the_gathered_weight",
+    "16-fsdp-unit/keeps_it_in_the_network",
     "16-fsdp/autograd_keeps_what_was_gathered",
     "16-fsdp/module_keeps_its_weights",
+    "16-fsdp/keeps_from_the_second_gather_on",
     "16-clip/norm_of_its_own_shard",
 )
 CHEATS = {
@@ -78,15 +82,39 @@ GATHERS_AND_KEEPS = {
     ),
 }
 """Each layer is gathered as often as it should be, and kept all the same: calls and bytes sent do not show it."""
+SILENCES_THE_DRIVER = """
+import labkit.stage as stages
+
+stages.Stage.mark = lambda stage, label: None
+"""
+MARKS_WHEN_NOTHING_IS_LEFT = (
+    solution_of("16-fsdp-unit")
+    .replace(
+        "        return x @ gathered(shard, comm, ctx.shape).T",
+        "        KEPT.append(gathered(shard, comm, ctx.shape))\n        return x @ KEPT[-1].T",
+    )
+    .replace(
+        "        return grad_x, grad_shard, None, None, None",
+        "        whole = None\n"
+        "        if x.is_leaf:\n"
+        "            KEPT.clear()\n"
+        "            ctx.comm.mark('after the forward pass')\n"
+        "            ctx.comm.mark('after the backward pass')\n"
+        "        return grad_x, grad_shard, None, None, None",
+    )
+    + "\n\nKEPT = []\n"
+)
+"""All weights are kept from one pass to the other, and let go of before the answer itself marks both moments."""
 KEEPS_MEMORY = (
     "16-zero1/replicates_and_calls_it_sharded",
     "16-zero1/shard_is_a_view_of_everything",
     "16-zero2/keeps_the_whole_gradient",
     "16-zero2/leaves_the_gradient_until_the_step",
     "16-zero2/replicates_the_states",
-    "16-fsdp-unit/keeps_the_gathered_weight",
+    "16-fsdp-unit/gathers_again_and_keeps_it_in_numpy",
     "16-fsdp/module_keeps_its_weights",
     "16-fsdp/never_frees_after_backward",
+    "16-fsdp/keeps_from_the_second_gather_on",
 )
 SEEN = r"the meter said 0\.0 MiB, but from outside the process grew by [\d.]+ MiB|the notebook already held \d+ MiB"
 """The latter where what is kept of the cases before is too much to begin with."""
@@ -118,6 +146,14 @@ def test_memory_that_is_no_tensor_counts_too(server) -> None:
     assert solution_of("16-fsdp-unit") != HIDES_FROM_THE_METER
     result = graded(server, "16-fsdp-unit", HIDES_FROM_THE_METER)
     assert result.public.score == 0, as_text(result.public)
+
+
+def test_moments_that_an_answer_marks_when_it_likes_earn_nothing(server) -> None:
+    """Nothing is held then, and as much is sent as should be; but what was sent by the first of them gives it away."""
+    assert MARKS_WHEN_NOTHING_IS_LEFT.count("KEPT") == 4
+    result = graded(server, "16-fsdp-unit", MARKS_WHEN_NOTHING_IS_LEFT, SILENCES_THE_DRIVER)
+    assert result.public.score == 0, as_text(result.public)
+    assert "the ranks sent 0 bytes afterwards" in as_text(result.public)
 
 
 def suspected_from_outside(server, exercise_id: str, source: str) -> None:

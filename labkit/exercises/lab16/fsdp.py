@@ -16,6 +16,8 @@ LARGE = 2**16
 """From so many elements of a shard on, only some of it come back."""
 SOME = 499
 MOMENTS = ("between layers", "in the backward pass")
+LATER = ("between layers, later", "in the backward pass, later")
+"""The same from the second micro-batch on, when there are gradients or the optimizer's states as well."""
 N_ROWS = 3
 
 
@@ -114,7 +116,7 @@ def some(tensor: Tensor, case: Units) -> Tensor:
 
 def drive_fsdp(ans, case: Units, tree: dict, stage) -> dict[str, Any]:
     """start and shards: each unit's first parameter before and after the steps; of all its parameters [elements, dtype,
-    whether it is trained]."""
+    whether it is trained]; out: the dtypes of what the last unit returned."""
     warm_up("momentum")
     with without_onednn(), stage.meter("memory"):
         units = [
@@ -124,26 +126,28 @@ def drive_fsdp(ans, case: Units, tree: dict, stage) -> dict[str, Any]:
         params = [[[p.numel(), str(p.dtype), p.requires_grad] for p in mine] for mine in found]
         start = [some(mine[0], case) if mine else None for mine in found]
         trained = [p for mine in found for p in mine if p.requires_grad]
-        optimizer = make("momentum", trained) if trained else None
+        optimizer, out = make("momentum", trained) if trained else None, set()
         for step in range(case.n_steps):
             for micro in range(case.n_micro):
-                _pass(case, units, draw_rows(case, tree["mine"]["seed"], step, micro), stage, step + micro == 0)
+                rows = draw_rows(case, tree["mine"]["seed"], step, micro)
+                out.add(_pass(case, units, rows, stage, LATER if step + micro else MOMENTS))
             if optimizer:
                 optimizer.step()
                 optimizer.zero_grad()
-    return {"params": params, "start": start, "shards": [some(mine[0], case) if mine else None for mine in found]}
+    shards = [some(mine[0], case) if mine else None for mine in found]
+    return {"params": params, "start": start, "shards": shards, "out": sorted(out)}
 
 
-def _pass(case: Units, units: list[nn.Module], rows: tuple[Tensor, Tensor], stage, is_first: bool) -> None:
-    """Forward and backward; in the first pass the ranks halt between any two units, both ways."""
+def _pass(case: Units, units: list[nn.Module], rows: tuple[Tensor, Tensor], stage, moments: tuple[str, str]) -> str:
+    """Forward and backward; the ranks halt between any two units, both ways. The dtype of the last unit's output."""
     x, factor = (part.to(stage.device) for part in rows)
     for unit in units:
         x = unit(x)
-        if is_first:
-            stage.mark(MOMENTS[0])
-            if x.requires_grad:
-                x.register_hook(lambda _: stage.mark(MOMENTS[1]))
+        stage.mark(moments[0])
+        if x.requires_grad:
+            x.register_hook(lambda _: stage.mark(moments[1]))
     loss_of(x, factor, case).backward()
+    return str(x.dtype)
 
 
 BF16 = {"param_dtype": "bfloat16"}
@@ -161,7 +165,7 @@ FSDP = Exercise(
         Units(2, ("frozen", "plain", "frozen", "plain"), 5, n_micro=2),
         Units(3, ("plain", "tied", "plain"), 6, **BF16),
         Units(3, ("plain", "plain", "tied"), 6, **BF16, reduce_dtype="bfloat16"),
-        Units(3, ("plain", "tied", "plain", "frozen", "plain", "plain"), 601, **BF16, n_steps=1),
+        Units(3, ("plain", "tied", "plain", "frozen", "plain", "plain"), 601, **BF16),
         Units(1, ("plain", "tied"), 4),
     ),
     inputs=seeds,

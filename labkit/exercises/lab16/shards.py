@@ -34,6 +34,11 @@ class ShardedSteps(Case):
         return sum(math.prod(shape) for shape in self.shapes)
 
     @property
+    def n_active(self) -> int:
+        """Elements of the parameters that have a gradient."""
+        return sum(math.prod(shape) for number, shape in enumerate(self.shapes) if number != self.idle)
+
+    @property
     def is_large(self) -> bool:
         return self.n_elements >= LARGE
 

@@ -8,7 +8,7 @@ from labkit.exercises.lab16.optimizers import Maker
 from labkit.exercises.lab16.shards import ShardedSteps, draw_grads, draw_params, seeds, seen
 from labkit.spec import Answer, Exercise, Run
 
-MOMENT = "after the steps"
+MOMENT = "between steps"
 
 
 def drive_zero1(ans, case: ShardedSteps, tree: dict, stage) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def drive_zero1(ans, case: ShardedSteps, tree: dict, stage) -> dict[str, Any]:
             for param in params:
                 param.grad = None
             del grads, grad
-        stage.mark(MOMENT)
+            stage.mark(MOMENT)
     return {"after": seen(case, params), "state_bytes": maker.state_bytes(), "n_updates": maker.n_steps}
 
 

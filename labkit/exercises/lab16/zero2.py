@@ -11,7 +11,7 @@ from labkit.exercises.lab16.optimizers import Maker, held_bytes
 from labkit.exercises.lab16.shards import ShardedSteps, draw_grads, draw_params, seeds, seen
 from labkit.spec import Answer, Exercise, Run
 
-MOMENTS = ("after the backward pass", "after the steps")
+MOMENTS = ("after the backward pass", "between steps")
 
 
 def loss_of(case: ShardedSteps, params: list[Tensor], seeds_: tuple[int, int], step: int, micro: int) -> Tensor:
@@ -33,10 +33,9 @@ def drive_zero2(ans, case: ShardedSteps, tree: dict, stage) -> dict[str, Any]:
         for step in range(case.n_steps):
             for micro in range(case.n_micro):
                 loss_of(case, params, (tree["seed"], tree["mine"]["seed"]), step, micro).backward()
-            if step == case.n_steps - 1:
-                stage.mark(MOMENTS[0])
+            stage.mark(MOMENTS[0])
             optimizer.step()
-        stage.mark(MOMENTS[1])
+            stage.mark(MOMENTS[1])
     return {
         "after": seen(case, params),
         "state_bytes": maker.state_bytes(),

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from labkit.compare import came_by, compare, inputs_untouched
-from labkit.exercises.lab16.fsdp import MOMENTS, Units
+from labkit.compare import came_by, compare, inputs_untouched, sent_around
+from labkit.exercises.lab16.fsdp import LATER, MOMENTS, Units
 from labkit.oracles.lab16.fsdp_costs import (
     gathered_again,
     held_backward,
@@ -19,8 +19,10 @@ from labkit.oracles.lab16.fsdp_costs import (
     most_bytes,
     most_calls,
     reduced_as_asked,
+    sent_by_moments,
 )
 from labkit.oracles.lab16.fsdp_training import Reduce, added, averaged_twice, by_rank, masters, mean, own, trained
+from labkit.oracles.lab16.sharded_steps import N_EQUAL_PARTS
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Observation, Oracle, Tolerance
 
 CLOSE = {"float32": Tolerance(atol=1e-4, rtol=1e-4), "bfloat16": Tolerance(atol=4e-3, rtol=1e-2)}
@@ -58,6 +60,22 @@ def starts_exactly(run: CaseRun[Units]) -> str | None:
         if found := compare(wanted, one["start"]):
             return f"the shard of unit {found.path} on rank {rank} begins with {found.got}, not with {found.expected}"
     return None
+
+
+def used_as_asked(run: CaseRun[Units]) -> str | None:
+    """A property: weights are used in param_dtype, so what a unit returns is in it as well."""
+    for rank, one in enumerate(run.got["ranks"]):
+        if one["out"] != [f"torch.{run.case.param_dtype}"]:
+            return (
+                f"the last unit of rank {rank} returned {', '.join(one['out'])}, and x is torch.{run.case.param_dtype}"
+            )
+    return None
+
+
+used_as_asked.hint = (
+    "Weights are gathered and used in param_dtype: what a unit returns has the dtype of its x. Only the shard and the "
+    "reduction may be in float32."
+)
 
 
 def as_in_one_process(run: CaseRun[Units]) -> str | None:
@@ -128,6 +146,16 @@ TIED_TWICE = (
     "once; one of its names is enough for functional_call."
 )
 
+KEPT_FORWARD = (
+    "Between two units whole weights are still there, and shards alone should be. Look for who keeps them: autograd "
+    "keeps what backward needs, an attribute keeps what it refers to, the module keeps its own, and a shard that is a "
+    "view keeps the row that it was cut from."
+)
+KEPT_BACKWARD = (
+    "In the backward pass the weights of several units are there at once. Free a unit's weights when its backward pass "
+    "is done."
+)
+
 FSDP = Oracle(
     id="16-fsdp",
     call=in_words,
@@ -135,18 +163,23 @@ FSDP = Oracle(
         inputs_untouched,
         one_shard_each,
         starts_exactly,
+        used_as_asked,
         as_in_one_process,
         gathered_again,
         reduced_as_asked,
         came_by(lambda run: [(moment, None) for moment in moments_of(run.case)]),
+        sent_around(
+            sent_by_moments,
+            "Units are not gathered when they are used: each one in its own forward pass, and once more in its own "
+            "backward pass, in which its gradient is reduced, too.",
+        ),
     ),
     axis="numbers of ranks, tied and frozen units, dtypes, and units of a MB",
     errors={
         "got multiple values for keys": TIED_TWICE,
         "modified by an inplace operation": "Autograd counts writes into tensors that it has kept. Gather into a new "
         "tensor, or into tensor.data, which it does not watch.",
-        "reduce_scatter_single": "Both collectives need n parts of equal length: fill up with zeros to n times the "
-        "length of the shard.",
+        "reduce_scatter_single": N_EQUAL_PARTS.format(what="the row"),
     },
     budgets=(
         Budget(
@@ -161,21 +194,10 @@ FSDP = Oracle(
             "Too many calls: of each unit one all-gather in the forward pass, one in the backward pass for all its "
             "tensors together, and one reduce-scatter unless it is frozen.",
         ),
-        Budget(
-            "held_bytes",
-            held_forward,
-            "Between two units whole weights are still there, and shards alone should be. Look for who keeps them: "
-            "autograd keeps what backward needs, an attribute keeps what it refers to, the module keeps its own, and a "
-            "shard that is a view keeps the row that it was cut from.",
-            at=MOMENTS[0],
-        ),
-        Budget(
-            "held_bytes",
-            held_backward,
-            "In the backward pass the weights of several units are there at once. Free a unit's weights when its "
-            "backward pass is done.",
-            at=MOMENTS[1],
-        ),
+        Budget("held_bytes", held_forward, KEPT_FORWARD, at=MOMENTS[0]),
+        Budget("held_bytes", held_backward, KEPT_BACKWARD, at=MOMENTS[1]),
+        Budget("held_bytes", lambda run: held_forward(run, later=True), KEPT_FORWARD, at=LATER[0]),
+        Budget("held_bytes", lambda run: held_backward(run, later=True), KEPT_BACKWARD, at=LATER[1]),
         Budget("peak_bytes", most_at_once, "More than two units are whole at once."),
     ),
     diagnose=(

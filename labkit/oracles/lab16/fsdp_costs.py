@@ -5,36 +5,40 @@ Values are not looked at here.
 
 from __future__ import annotations
 
-from labkit.exercises.lab16.fsdp import MOMENTS, N_ROWS, Units
+from labkit.exercises.lab16.fsdp import LATER, MOMENTS, N_ROWS, Units
 from labkit.oracles.lab16.sharded_steps import ROOM_BYTES
 from labkit.spec import CaseRun
 
 
-def passes_bytes(case: Units, reduce_bytes: int, least: bool = False) -> int:
-    """Over a whole step of one micro-batch: two all-gathers of each unit, and a reduce-scatter of each that is trained.
+def unit_bytes(case: Units, least: bool = False) -> list[tuple[int, int]]:
+    """Of each unit the bytes of a shard that travel forward and backward: an all-gather in both passes, and a
+    reduce-scatter where it is trained.
 
-    least: the first unit's second gather is left out, and those of frozen units before all that is trained.
+    least: the second gathers of frozen units before all that is trained are left out, as nothing comes back to them.
     """
-    total, needs_second = 0, not least
-    for kind, size in zip(case.kinds, case.shard_sizes):
-        total += size * case.dtypes[0].itemsize * (1 + needs_second)
-        total += size * reduce_bytes * (kind != "frozen")
-        needs_second = needs_second or kind != "frozen"
-    return total
+    found = []
+    for k, (kind, size) in enumerate(zip(case.kinds, case.shard_sizes)):
+        gathered, reduced = (size * dtype.itemsize for dtype in case.dtypes)
+        needs_second = not least or k >= first_trained(case)
+        found.append((gathered, gathered * needs_second + reduced * (kind != "frozen")))
+    return found
+
+
+def pass_bytes(case: Units, least: bool = False) -> int:
+    """The same of a whole micro-batch."""
+    return sum(map(sum, unit_bytes(case, least)))
 
 
 def most_bytes(run: CaseRun[Units]) -> int:
     case = run.case
-    a_pass = (case.n_ranks - 1) * passes_bytes(case, case.dtypes[1].itemsize)
-    return max(case.n_steps * case.n_micro * a_pass, 1)
+    return max(case.n_steps * case.n_micro * (case.n_ranks - 1) * pass_bytes(case), 1)
 
 
 def gathered_again(run: CaseRun[Units]) -> str | None:
     """A property: each unit was gathered in the backward pass as well, where that needs its weights."""
     case = run.case
-    first = next((k for k, kind in enumerate(case.kinds) if kind != "frozen"), len(case.kinds))
     trained_units = sum(kind != "frozen" for kind in case.kinds)
-    a_pass = len(case.kinds) + max(len(case.kinds) - first - 1, 0) + trained_units
+    a_pass = len(case.kinds) + len(case.kinds) - first_trained(case) + trained_units
     least, called = case.n_steps * case.n_micro * a_pass, run.measured.get("collectives", 0)
     if called >= least or case.n_ranks == 1:
         return None
@@ -50,7 +54,7 @@ gathered_again.hint = (
 def reduced_as_asked(run: CaseRun[Units]) -> str | None:
     """A property: the ranks sent what gathers and reductions in the asked dtypes cannot do without."""
     case = run.case
-    a_pass = case.n_ranks * (case.n_ranks - 1) * passes_bytes(case, case.dtypes[1].itemsize, least=True)
+    a_pass = case.n_ranks * (case.n_ranks - 1) * pass_bytes(case, least=True)
     least, sent = case.n_steps * case.n_micro * a_pass, run.measured.get("bytes_total", 0)
     if sent >= least:
         return None
@@ -73,16 +77,20 @@ def activations(case: Units) -> int:
     return 40 * N_ROWS * case.width * len(case.kinds)
 
 
-def held_forward(run: CaseRun[Units]) -> int:
-    """The masters' shards, and activations."""
-    return 4 * sum(run.case.shard_sizes) + activations(run.case) + ROOM_BYTES
-
-
-def held_backward(run: CaseRun[Units]) -> int:
-    """The shards with their gradients, and one unit that is about to be freed: its weights and gradient."""
+def held_forward(run: CaseRun[Units], later: bool = False) -> int:
+    """The masters' shards, and activations; later also the states of the shards that are trained, and gradients where
+    a step has several micro-batches."""
     case = run.case
-    own_bytes = 8 * sum(case.shard_sizes) + activations(case)
-    return own_bytes + 2 * case.dtypes[0].itemsize * max(case.sizes) + ROOM_BYTES
+    trained = sum(size for kind, size in zip(case.kinds, case.shard_sizes) if kind != "frozen")
+    more = trained * ((case.n_steps > 1) + (case.n_micro > 1)) if later else 0
+    return 4 * (sum(case.shard_sizes) + more) + activations(case) + ROOM_BYTES
+
+
+def held_backward(run: CaseRun[Units], later: bool = False) -> int:
+    """The same with gradients, and one unit that is about to be freed: its weights and gradient."""
+    case = run.case
+    about_to_be_freed = 2 * case.dtypes[0].itemsize * max(case.sizes)
+    return held_forward(run, later) + 4 * sum(case.shard_sizes) + about_to_be_freed
 
 
 def most_at_once(run: CaseRun[Units]) -> int:
@@ -92,7 +100,28 @@ def most_at_once(run: CaseRun[Units]) -> int:
     return 12 * sum(case.shard_sizes) + activations(case) + 28 * max(case.sizes) + 2 * ROOM_BYTES
 
 
+def first_trained(case: Units) -> int:
+    """The first unit whose output has a gradient."""
+    return next((k for k, kind in enumerate(case.kinds) if kind != "frozen"), len(case.kinds))
+
+
 def moments_of(case: Units) -> list[str]:
     """Between any two units, forward; and on the way back where an output has a gradient."""
-    first = next((k for k, kind in enumerate(case.kinds) if kind != "frozen"), len(case.kinds))
-    return [MOMENTS[0]] * len(case.kinds) + [MOMENTS[1]] * (len(case.kinds) - first)
+    n, n_back = len(case.kinds), len(case.kinds) - first_trained(case)
+    passes = [MOMENTS] + [LATER] * (case.n_steps * case.n_micro - 1)
+    return [label for forward, backward in passes for label in [forward] * n + [backward] * n_back]
+
+
+def sent_by_moments(run: CaseRun[Units]) -> list[tuple[int, int]]:
+    """What all ranks together have sent at least by each moment, and send afterwards."""
+    case, by_then, so_far = run.case, [], 0
+    units = unit_bytes(case, least=True)
+    for _ in range(case.n_steps * case.n_micro):
+        for forward, _ in units:
+            so_far += forward
+            by_then.append(so_far)
+        for _, backward in reversed(units[first_trained(case) :]):
+            by_then.append(so_far)
+            so_far += backward
+    n_sent = case.n_ranks * (case.n_ranks - 1)
+    return [(n_sent * n, n_sent * (so_far - n)) for n in by_then]

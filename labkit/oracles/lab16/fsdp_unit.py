@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from labkit.compare import came_by, compare, inputs_untouched
+from labkit.compare import came_by, compare, inputs_untouched, sent_around
 from labkit.exercises.lab16.fsdp_unit import MOMENTS, N_ROWS, Layers, draw_rows, draw_weight, rows_of, some
 from labkit.oracles.hints import once
-from labkit.oracles.lab16.sharded_steps import ROOM_BYTES
+from labkit.oracles.lab16.sharded_steps import N_EQUAL_PARTS, ROOM_BYTES
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Observation, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=2e-5, rtol=2e-4)
@@ -83,6 +83,14 @@ def part_is_right(name: str, run: CaseRun[Layers]) -> bool:
     return all(compare(a[name], b[name], CLOSE) is None for a, b in pairs)
 
 
+def shards_are_nearly_right(run: CaseRun[Layers]) -> bool:
+    """Outputs and gradients of x are right, and those of the shards as close as if they had had 16 bits on the way."""
+    if not (part_is_right("y", run) and part_is_right("x", run)) or part_is_right("shards", run):
+        return False
+    pairs = zip(run.expected["ranks"], run.got["ranks"], strict=True)
+    return all(compare(a["shards"], b["shards"], Tolerance(atol=2**-7, rtol=2**-7)) is None for a, b in pairs)
+
+
 def x_is_averaged(run: CaseRun[Layers]) -> Any:
     if run.case.n_ranks == 1:
         return CANNOT_TELL
@@ -117,15 +125,28 @@ def most_calls(run: CaseRun[Layers]) -> int:
     return 2 * len(run.case.shapes) + run.case.n_trained
 
 
-def held(run: CaseRun[Layers]) -> int:
-    """The shards and their gradients, and a few rows of each width."""
-    case = run.case
-    return 4 * (2 * sum(case.shard_elements) + 4 * N_ROWS * sum(case.widths)) + ROOM_BYTES
+def held_forward(run: CaseRun[Layers]) -> int:
+    """The shards, and a few rows of each width."""
+    return 4 * (sum(run.case.shard_elements) + 4 * N_ROWS * sum(run.case.widths)) + ROOM_BYTES
+
+
+def held_backward(run: CaseRun[Layers]) -> int:
+    """The same with the shards' gradients."""
+    return held_forward(run) + 4 * sum(run.case.shard_elements)
 
 
 def most_at_once(run: CaseRun[Layers]) -> int:
     """Beside what is held: of one layer the weight, its gradient, and copies of them that are filled up with zeros."""
-    return held(run) + 4 * 6 * max(a * b for a, b in run.case.shapes) + ROOM_BYTES
+    return held_backward(run) + 4 * 6 * max(a * b for a, b in run.case.shapes) + ROOM_BYTES
+
+
+def sent_by_moments(run: CaseRun[Layers]) -> list[tuple[int, int]]:
+    """At least, by the end of each pass and afterwards: every weight goes to all ranks in both passes, and the gradient
+    of one that is trained comes from all of them."""
+    sizes = [a * b for a, b in run.case.shapes]
+    trained = sum(size for k, size in enumerate(sizes) if k not in run.case.frozen)
+    forward, backward = (4 * (run.case.n_ranks - 1) * n for n in (sum(sizes), sum(sizes) + trained))
+    return [(forward, backward), (forward + backward, 0)]
 
 
 def in_words(run: Observation) -> str:
@@ -141,11 +162,18 @@ FSDP_UNIT = Oracle(
     places={"x": "gradient of x", "y": "output"} | {f"shards.{k}": f"gradient of layer {k}'s shard" for k in range(8)},
     expect=expect,
     tolerance=CLOSE,
-    judge=(inputs_untouched, came_by(lambda run: [(moment, None) for moment in MOMENTS])),
+    judge=(
+        inputs_untouched,
+        came_by(lambda run: [(moment, None) for moment in MOMENTS]),
+        sent_around(
+            sent_by_moments,
+            "Too little was sent: a weight was not gathered in the backward pass, so somebody has kept it since the "
+            "forward pass. Keep x and the shard for the backward pass, and gather again, in float32.",
+        ),
+    ),
     axis="numbers of ranks that divide nothing, several layers, and frozen weights",
     errors={
-        "reduce_scatter_single": "Both collectives need n parts of equal length: fill the gradient up with zeros to n "
-        "times the length of the shard.",
+        "reduce_scatter_single": N_EQUAL_PARTS.format(what="the gradient"),
         "invalid for input of size": "What the all-gather brings is longer than the weight where n does not divide it: "
         "leave the zeros at its end out before you give it the shape.",
     },
@@ -164,14 +192,14 @@ FSDP_UNIT = Oracle(
         ),
         Budget(
             "held_bytes",
-            held,
+            held_forward,
             "After the forward pass whole weights are still there. Keep x and the shard for the backward pass, and "
             "gather again: the gathered weight, or a view of it, must not be saved anywhere.",
             at=MOMENTS[0],
         ),
         Budget(
             "held_bytes",
-            held,
+            held_backward,
             "After the backward pass a whole weight or a whole gradient is still there. What backward returns for the "
             "shard has to be a tensor of its own, no view of the whole gradient.",
             at=MOMENTS[1],
@@ -205,6 +233,11 @@ FSDP_UNIT = Oracle(
             x_is_averaged,
             "The gradient of x was averaged over the ranks. Every rank has rows of its own: only the weight's gradient "
             "is reduced.",
+        ),
+        Hint(
+            shards_are_nearly_right,
+            "The gradients of the shards are nearly right, and further off than float32 sums in another order can be. "
+            "Were they rounded to 16 bits for the network? Reduce them in float32.",
         ),
         Hint(
             lambda run: not part_is_right("y", run),

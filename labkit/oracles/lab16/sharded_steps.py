@@ -9,6 +9,7 @@ from labkit.exercises.lab16.optimizers import STATES
 from labkit.exercises.lab16.shards import ShardedSteps
 from labkit.oracles.lab16.one_process import (
     idle_moves_otherwise,
+    nearly_right,
     nothing_moved,
     only_own_part_moves,
     trained_as_with,
@@ -17,6 +18,11 @@ from labkit.spec import CaseRun, Hint
 
 ROOM_BYTES = 2**19
 """For counters, and for what Python itself holds."""
+N_EQUAL_PARTS = (
+    "Both collectives take the output first, and one of the two tensors is n times as long as the other: its n parts "
+    "have equal length. Fill {what} up with zeros to a multiple of n."
+)
+"""Where a collective is refused for the lengths of its tensors."""
 
 
 def held_between_steps(run: CaseRun[ShardedSteps]) -> int:
@@ -25,6 +31,12 @@ def held_between_steps(run: CaseRun[ShardedSteps]) -> int:
     case = run.case
     own = 4 * (case.n_elements + (2 + STATES[case.optimizer]) * case.cut_elements)
     return own + ROOM_BYTES + 4 * case.n_elements // 8
+
+
+def least_pass_bytes(case: ShardedSteps) -> int:
+    """What all ranks together send at least where every element that has a gradient comes from all of them, or goes to
+    all: a float32 number for each rank but one."""
+    return 4 * (case.n_ranks - 1) * case.n_active
 
 
 def steps_in_words(case: ShardedSteps, name: str, of_what: str = "") -> str:
@@ -52,6 +64,11 @@ FORGETS_ITS_STATES = Hint(
 IDLE_MOVES_OTHERWISE = Hint(
     idle_moves_otherwise,
     "A parameter without a gradient counts as one with a gradient of zeros: momentum and weight decay still move it.",
+)
+NEARLY_RIGHT = Hint(
+    nearly_right,
+    "The weights are nearly right, and further off than float32 sums in another order can be. Were gradients or "
+    "weights rounded to 16 bits, for the network or for the optimizer? Keep and send them in float32.",
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labkit.compare import came_by, inputs_untouched
+from labkit.compare import came_by, inputs_untouched, sent_around
 from labkit.exercises.lab16.optimizers import STATES
 from labkit.exercises.lab16.shards import ShardedSteps
 from labkit.exercises.lab16.zero1 import MOMENT
@@ -11,6 +11,7 @@ from labkit.oracles.lab16.one_process import (
     made_by_maker,
     replicas,
     states_are_cut,
+    states_are_not_whole,
     tail_stands_still,
     trained_as_with,
 )
@@ -18,11 +19,14 @@ from labkit.oracles.lab16.sharded_steps import (
     AVERAGES_TWICE,
     FORGETS_ITS_STATES,
     IDLE_MOVES_OTHERWISE,
+    N_EQUAL_PARTS,
+    NEARLY_RIGHT,
     NOTHING_MOVED,
     ONLY_OWN_PART_MOVES,
     ROOM_BYTES,
     SUMS,
     held_between_steps,
+    least_pass_bytes,
     one_rank_alone,
     steps_in_words,
 )
@@ -41,14 +45,18 @@ def most_in_a_step(run: CaseRun[ShardedSteps]) -> int:
     return 4 * (7 * case.n_elements + (6 + 2 * STATES[case.optimizer]) * case.cut_elements) + 2 * ROOM_BYTES
 
 
+def sent_by_steps(run: CaseRun[ShardedSteps]) -> list[tuple[int, int]]:
+    """At least, by the end of each step and afterwards: two passes in every step."""
+    passes = 2 * least_pass_bytes(run.case)
+    n_steps = run.case.n_steps
+    return [(passes * done, passes * (n_steps - done)) for done in range(1, n_steps + 1)]
+
+
 def in_words(run: Observation) -> str:
     return steps_in_words(run.case, "ZeRO1")
 
 
-EQUAL_PARTS = (
-    "Both collectives need n parts of equal length. Fill the flat tensor up with zeros to a multiple of the number of "
-    "ranks."
-)
+EQUAL_PARTS = N_EQUAL_PARTS.format(what="the flat tensor")
 
 ZERO1 = Oracle(
     id="16-zero1",
@@ -57,9 +65,15 @@ ZERO1 = Oracle(
         inputs_untouched,
         as_in_one_process,
         replicas,
+        states_are_not_whole,
         states_are_cut,
         made_by_maker,
-        came_by(lambda run: [(MOMENT, None)]),
+        came_by(lambda run: [(MOMENT, None)] * run.case.n_steps),
+        sent_around(
+            sent_by_steps,
+            "Too little was sent. In each step every part of the gradient comes from all ranks, and every part of the "
+            "new weights goes to all of them, in float32: two passes.",
+        ),
     ),
     axis="numbers of ranks that divide nothing, fewer elements than ranks, and parameters without a gradient",
     errors={"reduce_scatter_single": EQUAL_PARTS, "all_gather_single": EQUAL_PARTS},
@@ -116,5 +130,6 @@ ZERO1 = Oracle(
             "into its place. Put zeros where .grad is None.",
         ),
         IDLE_MOVES_OTHERWISE,
+        NEARLY_RIGHT,
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from labkit.compare import came_by, inputs_untouched
+from labkit.compare import came_by, inputs_untouched, sent_around
 from labkit.exercises.lab16.optimizers import STATES
 from labkit.exercises.lab16.shards import ShardedSteps
 from labkit.exercises.lab16.zero2 import MOMENTS
@@ -13,6 +13,7 @@ from labkit.oracles.lab16.one_process import (
     made_by_maker,
     replicas,
     states_are_cut,
+    states_are_not_whole,
     tail_stands_still,
     trained_as_with,
 )
@@ -20,11 +21,14 @@ from labkit.oracles.lab16.sharded_steps import (
     AVERAGES_TWICE,
     FORGETS_ITS_STATES,
     IDLE_MOVES_OTHERWISE,
+    N_EQUAL_PARTS,
+    NEARLY_RIGHT,
     NOTHING_MOVED,
     ONLY_OWN_PART_MOVES,
     ROOM_BYTES,
     SUMS,
     held_between_steps,
+    least_pass_bytes,
     one_rank_alone,
     steps_in_words,
 )
@@ -69,12 +73,20 @@ gradients_leave.hint = (
 )
 
 
+def sent_by_moments(run: CaseRun[ShardedSteps]) -> list[tuple[int, int]]:
+    """At least, by each moment and afterwards: a pass for each micro-batch, then one for the weights."""
+    case, a_pass = run.case, least_pass_bytes(run.case)
+    steps = [step * (case.n_micro + 1) for step in range(case.n_steps)]
+    by_then = [before + more for before in steps for more in (case.n_micro, case.n_micro + 1)]
+    return [(a_pass * n, a_pass * (by_then[-1] - n)) for n in by_then]
+
+
 def in_words(run: Observation) -> str:
     case = run.case
     return steps_in_words(case, "ZeRO2", f" of {case.n_micro} micro-batches" * (case.n_micro > 1))
 
 
-EQUAL_PARTS = "Both collectives need n parts of equal length: fill the gradient up with zeros to a multiple of n."
+EQUAL_PARTS = N_EQUAL_PARTS.format(what="each parameter")
 
 ZERO2 = Oracle(
     id="16-zero2",
@@ -83,10 +95,16 @@ ZERO2 = Oracle(
         inputs_untouched,
         as_in_one_process,
         replicas,
+        states_are_not_whole,
         states_are_cut,
         made_by_maker,
         gradients_leave,
-        came_by(lambda run: [(moment, None) for moment in MOMENTS]),
+        came_by(lambda run: [(moment, None) for moment in MOMENTS] * run.case.n_steps),
+        sent_around(
+            sent_by_moments,
+            "Gradients were still at home when the backward pass had ended. Reduce-scatter each of them, in float32, "
+            "in the hook of its parameter, in every micro-batch: added up at home, the whole gradient takes memory.",
+        ),
     ),
     axis="numbers of ranks that divide nothing, parameters without a gradient, and several micro-batches",
     errors={
@@ -138,6 +156,11 @@ ZERO2 = Oracle(
             "Only the last micro-batch counted. The parts of all micro-batches of a step are added up.",
         ),
         Hint(
+            trained_as_with("averages micro-batches"),
+            "The gradients of a step's micro-batches were averaged. They add up: each loss is divided by their number "
+            "already.",
+        ),
+        Hint(
             trained_as_with("adds up over steps"),
             "The gradients of earlier steps are still in the shard's gradient. Clear it at the end of step().",
         ),
@@ -151,5 +174,6 @@ ZERO2 = Oracle(
         one_rank_alone("own gradient of each own part"),
         FORGETS_ITS_STATES,
         IDLE_MOVES_OTHERWISE,
+        NEARLY_RIGHT,
     ),
 )
