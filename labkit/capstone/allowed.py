@@ -49,7 +49,7 @@ register_post_accumulate_grad_hook bitwise_and bitwise_or bitwise_left_shift bit
 _OBJECTS = """
 append apply astuple blocks eval extend forward get half index insert items keys load_state_dict lr modules
 named_parameters param_groups parameters pop save_for_backward saved_tensors scale set_to_none setdefault state step
-train unscale_ update values weight zero_grad mark_non_differentiable get_scale
+train update values weight zero_grad mark_non_differentiable
 """
 _RUN = "all_gather all_reduce model rank reduce_scatter to_device to_host tokens world_size"
 _MODEL = "attend attention blocks down embed head n_heads norm norm1 norm2 out positions qkv tokens up"
@@ -106,8 +106,7 @@ def namespace(kit: Names) -> dict[str, object]:
     layers = Names("nn", functional=functional, **_of(nn, _NN))
     optimizers = Names("torch.optim", **_of(torch.optim, "SGD AdamW Adafactor Muon"))
     automatic = Names("torch.autograd", Function=torch.autograd.Function, grad=torch.autograd.grad)
-    mixed = Names("torch.amp", GradScaler=torch.amp.GradScaler)
-    tensors = Names("torch", nn=layers, optim=optimizers, autograd=automatic, amp=mixed, **_of(torch, _TORCH))
+    tensors = Names("torch", nn=layers, optim=optimizers, autograd=automatic, **_of(torch, _TORCH))
     import math
 
     given = {"torch": tensors, "nn": layers, "F": functional, "kit": kit, "math": Names("math", **_of(math, _MATH))}

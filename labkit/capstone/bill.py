@@ -1,12 +1,14 @@
 """What a script costs at a size where nobody has to run it: a step on fake tensors, metered.
 
 The same code as in the tiny run is executed; only that tensors hold no data. Two steps are run, and the second is
-billed: in the first one an optimizer makes its states.
+billed for each: in the first one an optimizer makes its states. What that takes beyond the second is paid for once, as
+`setup` is.
 """
 
 from __future__ import annotations
 
 import gc
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,18 +16,16 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from labkit.capstone.cost import Costs, Step, storage_of
+from labkit.capstone.cost import Costs, Step
 from labkit.capstone.fake import FakeRun
+from labkit.capstone.given import as_given
 from labkit.capstone.machine import MACHINES, Machine
-from labkit.capstone.run import RuleBroken
 from labkit.capstone.script import Script, load
 from labkit.capstone.size import BILLION, Size
 from labkit.meters.memory.fake import fake_tensors
 from labkit.meters.memory.track import tracked
 from labkit.meters.memory.tracker import Tracker
 from labkit.spec import MiB
-
-N_STEPS = 2
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Bill:
     peak_bytes: by category, each rounded up to 1 MiB. sequences: that the card asks for in a step. flops: by dtype.
     unsupported: dtypes of products that the machine's cards cannot run. operations: of the step, in their order.
     matrix_flops: of products of two matrices. unwritten: weights of which the step writes less than there is.
+    prepared, first: the operations of `setup` and of the first step. held_bytes: the peak of the step alone, exactly.
     """
 
     machine: str
@@ -51,6 +52,9 @@ class Bill:
     matrix_flops: int = 0
     unwritten: tuple[str, ...] = ()
     operations: tuple[Step, ...] = field(default=(), repr=False, compare=False)
+    prepared: tuple[Step, ...] = field(default=(), repr=False, compare=False)
+    first: tuple[Step, ...] = field(default=(), repr=False, compare=False)
+    held_bytes: int = field(default=0, compare=False)
 
     @property
     def total_peak_bytes(self) -> int:
@@ -60,35 +64,34 @@ class Bill:
 def bill(script: Script, size: Size = BILLION, machine: Machine | None = None, rank: int = 0) -> Bill:
     """Run two steps of the script on tensors without data. machine: in place of the script's own.
 
-    Raises what the script raises, RuleBroken among it.
+    Raises what the script raises, RuleBroken (`broken`) among it.
     """
     machine = machine or MACHINES[script.machine]
-    first, costs = Costs(machine), Costs(machine)
+    prepared, first, costs = (Costs(machine) for _ in range(3))
     tracker = Tracker("cpu")
-    with _collected(), fake_tensors(), tracked(tracker) as profile:
+    with as_given(), _collected(), fake_tensors(), tracked(tracker) as profile:
         setup, step = load(script)
-        run = FakeRun(size, first, tracker, rank, machine.n_cards)
-        with first:
+        run = FakeRun(size, prepared, tracker, rank, machine.n_cards)
+        with prepared:
             state = setup(run)
+        run._check_weights()
         run._label_all()
-        setup_s = first.seconds
-        for number in range(N_STEPS):
-            counting = costs if number == N_STEPS - 1 else first
+        for number, counting in enumerate((first, costs)):
             run._put("_costs", counting)
-            weights = _weights(run)
-            counting.watch(weights.values())
+            counting.watch(_weights(run).values())
+            begin = len(tracker.ops) - 1
             with counting:
                 served = run._one_step(step, state, number)
+            held_bytes = max(tracker.curve[begin:])
             gc.collect()
+            run._check_weights()
             run._label_all()
-        unwritten = tuple(name for name, one in weights.items() if costs.written.get(storage_of(one), 0) < one.numel())
+        unwritten = tuple(name for name, one in _weights(run).items() if not costs.written.covers(one))
         peak = profile.peak_by_category
-    if run._model is None:
-        raise RuleBroken("the script never asked for run.model(): there is nothing that it trains")
     return Bill(
         machine.name,
         size,
-        setup_s,
+        prepared.seconds + max(0.0, first.seconds - costs.seconds),
         costs.seconds,
         {name: -(-n_bytes // MiB) * MiB for name, n_bytes in peak.items()},
         served,
@@ -96,16 +99,19 @@ def bill(script: Script, size: Size = BILLION, machine: Machine | None = None, r
         costs.n_bytes,
         costs.host_bytes,
         costs.link_bytes,
-        tuple(sorted(costs.unsupported | first.unsupported)),
+        tuple(sorted(prepared.unsupported | first.unsupported | costs.unsupported)),
         costs.matrix_flops,
         unwritten,
         tuple(costs.operations),
+        tuple(prepared.operations),
+        tuple(first.operations),
+        held_bytes,
     )
 
 
 def _weights(run: FakeRun) -> dict[str, Tensor]:
     """The model's weights by name, as the memory that they lie in now."""
-    return {} if run._model is None else {name: one.detach() for name, one in run._model.named_parameters()}
+    return {name: one.detach() for name, one in run._weights.items()}
 
 
 @contextmanager
@@ -120,9 +126,14 @@ def _collected() -> Iterator[None]:
     if not has_frozen:
         gc.freeze()
     torch.manual_seed(0)
+    # It prints a traceback of its own for each operation on shapes that do not fit; the error itself says enough.
+    log = logging.getLogger("torch._subclasses.fake_tensor")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
+        log.setLevel(level)
         if not has_frozen:
             gc.unfreeze()
         if was_on:

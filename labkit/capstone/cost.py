@@ -3,18 +3,25 @@
 An operation takes as long as the slower of two things: its products at the card's rate for their dtype, and the bytes
 of the tensors that it reads and writes at the rate of the card's memory. Operations follow one another; nothing
 overlaps. What is copied to the host or sent to other cards is added by whoever does it (`Costs.copied`, `Costs.sent`).
+
+A script that reads a value out of a tensor ends here: what it learned in Python would be on no bill.
 """
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from labkit.capstone.broken import RuleBroken
 from labkit.capstone.machine import Machine
+from labkit.capstone.written import Written, storage_of
 from labkit.meters.dispatch import Meter
 from labkit.meters.memory.storages import tensors_in
 from labkit.meters.ops import flop_formula
@@ -26,15 +33,21 @@ _PICKS = ("embedding", "gather", "index", "index_select", "nll_loss_forward")
 _BY_WEIGHTS = ("mm", "addmm", "addmm_")
 """Products of two matrices, as those of tokens and weights are; attention multiplies batches of them."""
 
-Step = tuple[str, tuple[tuple[tuple[int, ...], str], ...]]
-"""An operation as it is compared: its name, and shape and dtype of every tensor that goes in."""
+Step = tuple[str, list[tuple[torch.Size, torch.dtype]]]
+"""An operation as it is compared: its name, and shape and dtype of every tensor that goes in, or else comes out."""
+
+_DEVICE = torch.ops.prim.device.default
+_READS = (torch.ops.aten._local_scalar_dense.default, torch.ops.aten.equal.default)
+_MAY_READ = str(Path(torch.optim.__file__).parent)
+"""PyTorch's optimizers look at their own count of steps, and tell nobody."""
 
 
 class Costs(Meter):
     """Counts while it is entered. machine: without one, operations are listed and nothing is counted.
 
-    seconds: on the machine. unsupported: dtypes of products that it cannot run. operations: in their order.
-    matrix_flops: of products of two matrices. written: elements, by the storages that `watch` was told of.
+    seconds: on the machine. unsupported: dtypes of products that it cannot run. operations: in their order, calls of
+    the run's own among them. matrix_flops: of products of two matrices. written: of the memories that `watch` was told
+    of, and of new ones.
     """
 
     def __init__(self, machine: Machine | None = None) -> None:
@@ -43,28 +56,27 @@ class Costs(Meter):
         self.operations: list[Step] = []
         self.flops: Counter[str] = Counter()
         self.n_bytes = self.host_bytes = self.link_bytes = self.matrix_flops = 0
-        self.written: dict[int, int] = {}
+        self.written = Written()
         self.seconds = 0.0
         self.unsupported: set[str] = set()
-        self._paused = False
+        self.is_paused = False
 
     @contextmanager
     def paused(self) -> Iterator[None]:
         """What the engine itself does is no cost of the script's."""
-        before, self._paused = self._paused, True
+        before, self.is_paused = self.is_paused, True
         try:
             yield
         finally:
-            self._paused = before
+            self.is_paused = before
+
+    def called(self, name: str, tensor: Tensor) -> None:
+        """The run itself does something with a tensor: it is listed as operations are."""
+        self.operations.append((name, [_told(tensor)]))
 
     def watch(self, tensors: Iterable[Tensor]) -> None:
-        """Count from now on how many elements are written into these."""
-        self.written = {storage_of(one): 0 for one in tensors}
-
-    def wrote(self, tensor: Tensor) -> None:
-        """All of the tensor has been written."""
-        if (storage := storage_of(tensor)) in self.written:
-            self.written[storage] += tensor.numel()
+        """Note from now on what is written into these."""
+        self.written = Written(tensors)
 
     def copied(self, n_bytes: int) -> None:
         """Bytes have gone between card and host."""
@@ -80,14 +92,21 @@ class Costs(Meter):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if self._paused or func is torch.ops.prim.device.default:
+        if self.is_paused or func is _DEVICE:
             return func(*args, **kwargs)
-        name = func._overloadpacket.__name__
-        used = tensors_in(kwargs, tensors_in(args, []))
+        if func in _READS and not sys._getframe(1).f_code.co_filename.startswith(_MAY_READ):
+            raise RuleBroken("a value is read out of a tensor, so what happens next could depend on it", "data")
+        # A training has a million operations, and this is what they wait for: most arguments are tensors and numbers.
+        used = [one for one in args if isinstance(one, Tensor)]
+        if kwargs or any(isinstance(one, list | tuple) for one in args):
+            used = tensors_in(kwargs, tensors_in(args, []))
         # Before the operation, which may give what it works on another shape.
-        shapes = tuple((tuple(one.shape), str(one.dtype)) for one in used)
+        shapes = [(one.shape, one.dtype) for one in used]
         result = func(*args, **kwargs)
-        self.operations.append((name, shapes))
+        name = _name(func)
+        if name != "detach":
+            # A parameter is made with one more of these where tensors hold no data.
+            self.operations.append((name, shapes or [_told(one) for one in tensors_in(result, [])]))
         if self.machine is not None:
             self._count(func, name, args, kwargs, used, result)
         return result
@@ -106,26 +125,36 @@ class Costs(Meter):
             else:
                 seconds = flops / rate
         written = _written(func, args)
-        for one in written:
-            self.wrote(one)
-        n_bytes = _moved_bytes(name, used, written, result)
+        new = _new(used, result)
+        if any(one.device.type == "meta" for one in (*used, *new)):
+            raise RuleBroken("a tensor is on no device: whatever a script works on lies on the card")
+        for one in new:
+            self.written.begin(one)
+        for one in written if name.startswith(_NO_BYTES) else (*written, *new):
+            self.written.add(one)
+        n_bytes = _moved_bytes(name, used, written, new)
         self.n_bytes += n_bytes
         self.seconds += max(seconds, n_bytes / self.machine.bytes_per_s)
 
 
-def storage_of(tensor: Tensor) -> int:
-    """What tells a tensor's memory from that of others while it lives."""
-    return tensor.untyped_storage()._cdata
+def _told(tensor: Tensor) -> tuple[torch.Size, torch.dtype]:
+    return tensor.shape, tensor.dtype
 
 
-def _moved_bytes(name: str, used: list[Tensor], written: list[Tensor], result: object) -> int:
-    """Bytes read and written; a view moves nothing."""
-    if name.startswith(_NO_BYTES):
-        return 0
-    made = tensors_in(list(result) if isinstance(result, tuple) else [result], [])
+@cache
+def _name(func: torch._ops.OpOverload) -> str:
+    return func._overloadpacket.__name__
+
+
+def _new(used: list[Tensor], result: object) -> list[Tensor]:
+    """What an operation made and is no view of what went in."""
     inputs = {storage_of(one) for one in used}
-    new = [one for one in made if storage_of(one) not in inputs]
-    if not new and not written:
+    return [one for one in tensors_in(result, []) if storage_of(one) not in inputs]
+
+
+def _moved_bytes(name: str, used: list[Tensor], written: list[Tensor], new: list[Tensor]) -> int:
+    """Bytes read and written; a view moves nothing."""
+    if name.startswith(_NO_BYTES) or not (new or written):
         return 0
     read = list(used)
     if name in _ONLY_WRITES:

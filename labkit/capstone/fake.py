@@ -22,14 +22,13 @@ class FakeRun(Run):
         self._put("_tracker", tracker)
 
     def _build(self, dtype: torch.dtype, attention: str) -> Decoder:
-        with self._costs.paused():
-            # Not .to(): as large as two models for a moment, which the card need not be.
-            before = torch.get_default_dtype()
-            torch.set_default_dtype(dtype)
-            try:
-                model = Decoder(self._size, attention)
-            finally:
-                torch.set_default_dtype(before)
+        # Not .to(): as large as two models for a moment, which the card need not be.
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(dtype)
+        try:
+            model = Decoder(self._size, attention)
+        finally:
+            torch.set_default_dtype(before)
         for parameter in model.parameters():
             parameter.register_post_accumulate_grad_hook(self._label)
             self._label(parameter)
@@ -42,7 +41,7 @@ class FakeRun(Run):
 
     def _label_all(self) -> None:
         """What lives on after a step and is neither weight nor gradient is a state."""
-        for parameter in () if self._model is None else self._model.parameters():
+        for parameter in self._weights.values():
             self._label(parameter)
         for record in self._tracker.live_records():
             record.label = record.label or "optimizer"

@@ -12,15 +12,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from labkit.capstone.alike import check_growth, check_sizes
 from labkit.capstone.bill import Bill, bill
-from labkit.capstone.cost import Step
+from labkit.capstone.broken import RuleBroken
 from labkit.capstone.entry import Entry
 from labkit.capstone.machine import MACHINES, Machine
-from labkit.capstone.run import RuleBroken
 from labkit.capstone.score import TARGET_LOSS, virtual_hours
 from labkit.capstone.script import ScriptRefused, read
 from labkit.capstone.size import BILLION, TINY, between
-from labkit.capstone.tiny import Trained, loss_of, train_tiny
+from labkit.capstone.tiny import loss_of, train_tiny
 from labkit.units import in_bytes
 
 PUBLIC_SEEDS = (11, 12, 13)
@@ -32,7 +32,8 @@ Done = TypeVar("Done")
 
 @dataclass(frozen=True)
 class Stopped(Exception):
-    """A try ended early. kind: "refused", "raised", "rule", "dtype", "memory", "size", "data", "work", "tokens"."""
+    """A try ended early. kind: "refused", "raised", "rule", "dtype", "memory", "size", "data", "work", "tokens",
+    "parked"."""
 
     kind: str
     text: str
@@ -56,14 +57,14 @@ def play(text: str, seeds: Sequence[int] = PUBLIC_SEEDS, secret: int = 0, machin
         rng = random.Random(secret)
         size, rank = between(rng), rng.randrange(machine.n_cards)
         other = _run(lambda: bill(script, size, machine, rank))
-        _check_sizes(full, small, "at the tiny size")
-        _check_sizes(full, other, f"with width {size.width}" + (f", on card {rank}" if rank else ""))
+        on_card = f", on card {rank}" if rank else ""
+        _run(lambda: check_sizes(full, small, "at the tiny size"))
+        _run(lambda: check_sizes(full, other, f"with width {size.width}{on_card}"))
+        for billed in (full, small, other):
+            _check_work(billed)
+        _run(lambda: check_growth(small, other, full))
         for seed in seeds:
-            trained = _run(lambda seed=seed: train_tiny(script, seed, machine))
-            _check_steps(trained, small, machine)
-            # Only now: what works without data alone has been told so.
-            for billed in (full, small, other):
-                _check_work(billed)
+            trained = _run(lambda seed=seed: train_tiny(script, seed, small, machine))
             found["weights"].append(dict(trained.weights))
     except ScriptRefused as error:
         found |= {"kind": "refused", "problem": str(error)}
@@ -75,14 +76,17 @@ def play(text: str, seeds: Sequence[int] = PUBLIC_SEEDS, secret: int = 0, machin
 def entry_of(found: Mapping[str, Any], machine: Machine | None = None) -> Entry | None:
     """The entry that a try came to, with losses worked out here; None where there is no bill.
 
-    A try that trained on fewer seeds than it was given, or twice on one, has reached nothing.
+    A try that trained on fewer seeds than it was given, or twice on one, or another model, has reached nothing.
     """
     if found.get("bill") is None:
         return None
     billed, script = found["bill"], found["script"]
     machine = machine or MACHINES[billed["machine"]]
     seeds = found["seeds"]
-    losses = {str(seed): loss_of(weights, seed) for seed, weights in zip(seeds, found["weights"], strict=False)}
+    try:
+        losses = {str(seed): loss_of(weights, seed) for seed, weights in zip(seeds, found["weights"], strict=False)}
+    except ValueError:
+        losses = {}
     whole = not found["kind"] and len(losses) == len(seeds) == len(set(seeds)) > 0
     peak = {name: int(n_bytes) for name, n_bytes in billed["peak_bytes"].items()}
     return Entry(
@@ -120,13 +124,13 @@ def _run(work: Callable[[], Done]) -> Done:
     try:
         return work()
     except RuleBroken as error:
-        raise Stopped("rule", f"{_line(error)}{error}") from None
+        raise Stopped(error.kind, f"{_line(error)}{error}") from None
     except (KeyboardInterrupt, TimeoutError):
         raise
     except Exception as error:
         cause = error.__cause__ if error.__cause__ is not None else error
         if isinstance(cause, RuleBroken):
-            raise Stopped("rule", f"{_line(cause)}{cause}") from None
+            raise Stopped(cause.kind, f"{_line(cause)}{cause}") from None
         text = str(error).split("\n")[0][:300]
         raise Stopped("raised", f"{_line(error)}{type(error).__name__}: {text}") from None
 
@@ -150,52 +154,23 @@ def _check_bill(full: Bill, machine: Machine) -> None:
 
 
 def _check_work(bill: Bill) -> None:
-    """A step multiplies every token by every weight, there and back twice, and writes every weight."""
-    least = FLOPS_OF_TRAINING * bill.size.n_multiplied * bill.sequences * bill.size.seq_len
-    if bill.matrix_flops < least:
-        found, wanted = (f"{flops / 10**12:,.3f} TFLOP" for flops in (bill.matrix_flops, least))
-        raise Stopped(
-            "work", f"a step has {found} of products with weights; for the tokens that it takes it is {wanted}"
-        )
+    """A step multiplies every token by every weight, there and back twice, attends to all that came before, and writes
+    every weight."""
+    size = bill.size
+    n_tokens = bill.sequences * size.seq_len
+    # Of the scores, each product with which is 2 FLOPs for each number of a head, half are of tokens that come later.
+    of_scores = FLOPS_OF_TRAINING * size.n_layers * size.width * size.seq_len * n_tokens
+    others = sum(bill.flops.values()) - bill.matrix_flops
+    for found, least, what in (
+        (bill.matrix_flops, FLOPS_OF_TRAINING * size.n_multiplied * n_tokens, "with weights"),
+        (others, of_scores, "in attention"),
+    ):
+        if found < least:
+            done, wanted = (f"{flops / 10**12:,.3f} TFLOP" for flops in (found, least))
+            raise Stopped("work", f"a step has {done} of products {what}; for the tokens that it takes it is {wanted}")
     if bill.unwritten:
         more = f" and {len(bill.unwritten) - 1} more" if len(bill.unwritten) > 1 else ""
         raise Stopped("work", f"a step leaves weights as they were, or a part of them: {bill.unwritten[0]}{more}")
-
-
-def _check_sizes(full: Bill, other: Bill, where: str) -> None:
-    """At another size, and on another card, a step dispatches the same operations and takes as many sequences."""
-    names, others = ([name for name, _ in one.operations] for one in (full, other))
-    if names != others:
-        raise Stopped("size", _first_difference(names, others, "the billion", where))
-    if other.sequences != full.sequences:
-        raise Stopped("size", f"a step takes {full.sequences} sequences in the billion and {other.sequences} {where}")
-
-
-def _check_steps(trained: Trained, small: Bill, machine: Machine) -> None:
-    """Every step takes the tokens that are billed; those that were looked at do what the bill has, shapes included."""
-    billed = small.sequences * machine.n_cards
-    for number, taken in enumerate(trained.sequences):
-        if taken != billed:
-            raise Stopped("tokens", f"step {number} of training takes {taken} sequences; {billed} are billed for each")
-    for number, operations in trained.looked_at.items():
-        if operations != small.operations:
-            text = _first_difference(
-                _described(small.operations), _described(operations), "the bill", f"in step {number} of training"
-            )
-            raise Stopped("data", text)
-
-
-def _described(operations: Sequence[Step]) -> list[str]:
-    return [
-        f"{name} of {' and '.join('×'.join(map(str, shape)) or '1' for shape, _ in used)}" for name, used in operations
-    ]
-
-
-def _first_difference(ours: Sequence[str], theirs: Sequence[str], here: str, there: str) -> str:
-    place = next((n for n, pair in enumerate(zip(ours, theirs, strict=False)) if pair[0] != pair[1]), None)
-    if place is None:
-        return f"{len(ours):,} operations in {here}, {len(theirs):,} {there}"
-    return f"operation {place + 1:,} is {ours[place]} in {here}, and {theirs[place]} {there}"
 
 
 def _as_tree(full: Bill) -> dict[str, Any]:

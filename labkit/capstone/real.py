@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from labkit.capstone.cards import Card
-from labkit.capstone.language import Language
+from labkit.capstone.language import Language, drawn_from
 from labkit.capstone.model import Decoder, start
 from labkit.capstone.run import OnHost, Run
 from labkit.capstone.size import TINY
@@ -28,7 +28,7 @@ class RealRun(Run):
 
     def _build(self, dtype: torch.dtype, attention: str) -> Decoder:
         model = Decoder(TINY, attention)
-        start(model, torch.Generator().manual_seed(self._seed))
+        start(model, torch.Generator().manual_seed(drawn_from(self._seed, "the first weights")))
         return model.to(dtype)
 
     def _next_sequences(self, n: int) -> Tensor:
@@ -44,7 +44,7 @@ class RealRun(Run):
         return tensor.clone()
 
     def _restore(self, out: Tensor, there: OnHost) -> None:
-        out.copy_(there.value)
+        out.copy_(there._value)
 
     def _all_reduce(self, tensor: Tensor) -> None:
         tensor.copy_(self._card.sum(tensor))

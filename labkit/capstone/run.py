@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from labkit.capstone.broken import RuleBroken
 from labkit.capstone.cost import Costs
 from labkit.capstone.model import EAGER, Decoder
 
@@ -20,17 +21,20 @@ MOST_SEQUENCES = 128
 """Of one step, over all cards: what the tiny run can be asked to work on."""
 
 
-class RuleBroken(RuntimeError):
-    """A script did what the rules of the game do not allow."""
+_parameters_of = nn.Module.named_parameters
+"""As PyTorch has it: a model can be given a method of this name."""
 
 
 @dataclass(frozen=True)
 class OnHost:
-    """A tensor that lies in the host's memory; only `run.to_device` can read it."""
+    """A tensor that lies in the host's memory; only `run.to_device` can read it.
+
+    _value: by a name that no script can write. It would be read there without a copy that somebody pays for.
+    """
 
     shape: tuple[int, ...]
     dtype: torch.dtype
-    value: Tensor | None = None
+    _value: Tensor | None = None
 
 
 class Run(ABC):
@@ -43,6 +47,8 @@ class Run(ABC):
         self._put("rank", rank)
         self._put("world_size", world_size)
         self._put("_model", None)
+        self._put("_weights", {})
+        self._put("_shapes", {})
         self._put("_served", 0)
         self._put("_in_step", False)
         self._put("_costs", Costs())
@@ -67,8 +73,23 @@ class Run(ABC):
         """The model with its first weights, the same on every card. Once a run."""
         if self._model is not None:
             raise RuleBroken("run.model was called twice: a run trains one model")
-        self._put("_model", self._build(dtype, attention))
+        with self._costs.paused():
+            self._put("_model", self._build(dtype, attention))
+        self._put("_weights", dict(_parameters_of(self._model)))
+        self._put("_shapes", {name: one.shape for name, one in self._weights.items()})
         return self._model
+
+    def _check_weights(self) -> None:
+        """The model has the weights that it was given, and no others: what is trained is what is judged."""
+        if self._model is None:
+            raise RuleBroken("the script never asked for run.model(): there is nothing that it trains")
+        now = dict(_parameters_of(self._model))
+        for name in (*self._weights, *now):
+            if now.get(name) is not self._weights.get(name) or now[name].shape != self._shapes[name]:
+                raise RuleBroken(
+                    f"the model's `{name}` is not the weight that run.model made: a script trains those, all of them "
+                    "and no others"
+                )
 
     def tokens(self, n: int) -> tuple[Tensor, Tensor]:
         """The next `n` sequences for this card: tokens, and the tokens that follow each. Both (n, seq_len)."""
@@ -87,6 +108,7 @@ class Run(ABC):
         """A copy of the tensor in the host's memory. The card waits for it."""
         _check_tensor(tensor)
         tensor = tensor.detach()
+        self._costs.called("to_host", tensor)
         self._costs.copied(tensor.numel() * tensor.element_size())
         with self._costs.paused():
             return OnHost(tuple(tensor.shape), tensor.dtype, self._kept(tensor))
@@ -97,6 +119,7 @@ class Run(ABC):
             raise RuleBroken("run.to_device takes what run.to_host has returned, and nothing else")
         self._costs.copied(math.prod(there.shape) * there.dtype.itemsize)
         out = torch.empty(there.shape, dtype=there.dtype)
+        self._costs.called("to_device", out)
         with self._costs.paused():
             self._restore(out, there)
         return out
@@ -105,9 +128,10 @@ class Run(ABC):
         """Sum the tensor over all cards, in place."""
         _check_tensor(tensor)
         n = self.world_size
-        self._costs.wrote(tensor)
+        self._costs.called("all_reduce", tensor)
         self._costs.sent(2 * (n - 1) / n * tensor.numel() * tensor.element_size(), 2 * (n - 1))
         if n > 1:
+            self._costs.written.add(tensor)
             with self._costs.paused():
                 self._all_reduce(tensor)
         return tensor
@@ -117,6 +141,7 @@ class Run(ABC):
         _check_tensor(tensor)
         n = self.world_size
         _check_parts(tensor, n)
+        self._costs.called("reduce_scatter", tensor)
         self._costs.sent((n - 1) / n * tensor.numel() * tensor.element_size(), n - 1)
         out = torch.empty((tensor.shape[0] // n, *tensor.shape[1:]), dtype=tensor.dtype)
         with self._costs.paused():
@@ -127,8 +152,10 @@ class Run(ABC):
         """The parts of all cards one after the other, along the first dimension."""
         _check_tensor(part)
         n = self.world_size
+        self._costs.called("all_gather", part)
         self._costs.sent((n - 1) * part.numel() * part.element_size(), n - 1)
         out = torch.empty((part.shape[0] * n, *part.shape[1:]), dtype=part.dtype)
+        self._costs.written.add(out)
         with self._costs.paused():
             self._all_gather(out, part)
         return out

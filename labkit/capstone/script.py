@@ -139,7 +139,7 @@ def _classes(tree: ast.Module) -> frozenset[str]:
 
 
 def _refused_attribute(node: ast.Attribute, defined: frozenset[str]) -> str | None:
-    if isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name) and node.value.id in (*GIVEN, "run"):
+    if isinstance(node.ctx, ast.Store) and _root(node) in (*GIVEN, "run"):
         return f"`{ast.unparse(node)}` cannot be set: a script patches nothing"
     if isinstance(node.ctx, ast.Store) and hasattr(torch.Tensor, node.attr) and node.attr not in MAY_BE_SET:
         return f"`.{node.attr}` is something that tensors do, and cannot be set: call what is yours by another name"
@@ -150,6 +150,13 @@ def _refused_attribute(node: ast.Attribute, defined: frozenset[str]) -> str | No
     if node.attr.startswith("_"):
         return f"a script uses no name that begins with an underscore, as `.{node.attr}` does"
     return f"`.{node.attr}` is not among what a script may use"
+
+
+def _root(node: ast.expr) -> str:
+    """The name that a chain of attributes and indices begins with: "kit" of `kit.AdamW.lr`."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _defined(tree: ast.Module) -> frozenset[str]:

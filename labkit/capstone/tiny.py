@@ -1,7 +1,7 @@
 """The tiny run: the script is really trained, for as many steps as it declares, and its weights are handed over.
 
-Some steps are looked at, drawn from the seed: which operations they dispatch. Nothing is evaluated here; `loss_of` is
-for whoever judges, on sentences that training never saw.
+Every step is held to the bill at this size: its tokens, its operations and, in some steps drawn from the seed, what it
+holds in memory. Nothing is evaluated here; `loss_of` is for whoever judges, on sentences that training never saw.
 """
 
 from __future__ import annotations
@@ -16,71 +16,87 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from labkit.capstone.alike import check_step
+from labkit.capstone.bill import Bill
+from labkit.capstone.broken import RuleBroken
 from labkit.capstone.cards import Card, on_cards
-from labkit.capstone.cost import Costs, Step
+from labkit.capstone.cost import Costs
+from labkit.capstone.given import as_given
 from labkit.capstone.half import fast_half
-from labkit.capstone.language import evaluation
+from labkit.capstone.held import held
+from labkit.capstone.language import drawn_from, evaluation
 from labkit.capstone.machine import MACHINES, Machine
 from labkit.capstone.model import FUSED, Decoder
 from labkit.capstone.real import RealRun
-from labkit.capstone.run import RuleBroken
 from labkit.capstone.script import Script, load
 from labkit.capstone.size import TINY
 
-N_LOOKED_AT = 20
-"""Steps of a run whose operations are listed."""
+N_WATCHED = 20
+"""Steps of a run whose memory is measured."""
+SLACK_BYTES = 4096
+"""A step may hold so much more than is billed: a dozen tensors of one number each, and the like."""
 _HALF = re.compile(r"\bfloat16\b|\.\s*half\b")
 
 
 @dataclass(frozen=True)
 class Trained:
-    """weights: by name, in float32. sequences: that each step took, over all cards. looked_at: steps, and their
-    operations."""
+    """weights: by name, in float32."""
 
     seed: int
     weights: Mapping[str, Tensor] = field(repr=False)
-    sequences: tuple[int, ...] = field(repr=False)
-    looked_at: Mapping[int, tuple[Step, ...]] = field(default_factory=dict, repr=False)
 
 
-def train_tiny(script: Script, seed: int, machine: Machine | None = None, look_at: int = N_LOOKED_AT) -> Trained:
-    """Train the tiny model on the language of this seed. Raises what the script raises, RuleBroken among it."""
+def train_tiny(script: Script, seed: int, small: Bill, machine: Machine | None = None) -> Trained:
+    """Train the tiny model on the language of this seed. small: the script's bill at this size.
+
+    Raises what the script raises, and RuleBroken (`broken`) where a step is not what was billed.
+    """
     machine = machine or MACHINES[script.machine]
-    if machine.n_cards == 1:
-        return _trained(script, seed, look_at, None)
-    return on_cards(lambda card: _trained(script, seed, look_at, card), machine.n_cards)[0]
+    with as_given():
+        if machine.n_cards == 1:
+            return _trained(script, seed, small, None)
+        return on_cards(lambda card: _trained(script, seed, small, card), machine.n_cards)[0]
 
 
-def _trained(script: Script, seed: int, look_at: int, card: Card | None) -> Trained:
+def _trained(script: Script, seed: int, small: Bill, card: Card | None) -> Trained:
     setup, step = load(script)
     run = RealRun(seed, card)
-    # The first step makes an optimizer's states, and is billed no more than here.
     later = range(1, script.steps)
-    chosen = set(random.Random(seed).sample(later, min(look_at, len(later))))
-    sequences, looked_at = [], {}
-    torch.manual_seed(seed + run.rank)
+    watched = set(random.Random(seed).sample(later, min(N_WATCHED, len(later))))
+    torch.manual_seed(drawn_from(seed, f"what card {run.rank} draws"))
     with fast_half() if _HALF.search(script.text) else contextlib.nullcontext():
-        state = setup(run)
-        if run._model is None:
-            raise RuleBroken("the script never asked for run.model(): there is nothing that it trains")
+        costs = Costs()
+        run._put("_costs", costs)
+        with costs:
+            state = setup(run)
+        run._check_weights()
+        check_step(None, 0, costs.operations, small, run.world_size)
         for number in range(script.steps):
             costs = Costs()
             run._put("_costs", costs)
-            with costs if number in chosen else contextlib.nullcontext():
-                sequences.append(run._one_step(step, state, number) * run.world_size)
-            if number in chosen:
-                looked_at[number] = tuple(costs.operations)
-    weights = {name: value.detach().float().clone() for name, value in run._model.state_dict().items()}
-    return Trained(seed, weights, tuple(sequences), looked_at)
+            with held(costs) if number in watched else contextlib.nullcontext() as seen, costs:
+                taken = run._one_step(step, state, number)
+            check_step(number, taken, costs.operations, small, run.world_size)
+            if seen is not None and seen.most_bytes > small.held_bytes + SLACK_BYTES:
+                raise RuleBroken(
+                    f"step {number} of training holds {seen.most_bytes:,} bytes; at this size "
+                    f"{small.held_bytes:,} are billed",
+                    "parked",
+                )
+    run._check_weights()
+    return Trained(seed, {name: one.detach().float().clone() for name, one in run._weights.items()})
 
 
 def loss_of(weights: Mapping[str, Tensor], seed: int) -> float:
     """The mean loss in nats per token of these weights on the language's evaluation sentences, in float32.
 
-    Raises RuntimeError where they are not the tiny model's.
+    Raises ValueError where they are not the tiny model's.
     """
     model = Decoder(TINY, FUSED)
-    model.load_state_dict(dict(weights))
+    try:
+        model.load_state_dict(dict(weights))
+    except RuntimeError as error:
+        raise ValueError("these are not the weights of the game's model") from error
     both = evaluation(seed, TINY.vocab, TINY.seq_len)
     with torch.no_grad():
         return F.cross_entropy(model(both[:, :-1]).flatten(0, 1), both[:, 1:].flatten()).item()

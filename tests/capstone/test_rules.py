@@ -9,6 +9,8 @@ import torch
 
 from labkit.capstone import PUBLIC_SEEDS, TARGET_LOSS, Entry, ScriptRefused, bill, entry_of, play, read
 from labkit.capstone.kit import KIT
+from labkit.capstone.language import drawn_from
+from labkit.capstone.run import OnHost
 from labkit.capstone.script import load
 from labkit.capstone.size import TINY
 
@@ -78,6 +80,9 @@ WAYS_OUT = (
     "model.head.numel = lambda: 0",
     "class Own(nn.Parameter): pass",
     "class Own(nn.Module, metaclass=nn.Module): pass",
+    "kit.AdamW.lr = 0",
+    "nn.Module.parameters = 0",
+    "x = torch.amp",
 )
 
 
@@ -130,7 +135,9 @@ def test_a_declaration_that_cannot_be_read_is_told(old: str, new: str, said: str
 ENDS = (
     ("if x.shape[1] > 50: x = x + 0", "size", "in the billion, and"),
     ("if number == 2: x = x + 0", "data", "step 2 of training"),
-    ("if kit.loss(model(x), y).item() == 1.0: x = x + 0", "data", "of training"),
+    ("if kit.loss(model(x), y).item() == 1.0: x = x + 0", "data", "line 15: a value is read out of a tensor"),
+    ("x = x * 1 if (x > 0).all() else x", "data", "line 15: a value is read out of a tensor"),
+    ("seen = torch.ones(9, device='meta') * 2", "rule", "on no device"),
     ("if number > 1: run.tokens(1)", "tokens", "step 2 of training takes 2 sequences; 1 are billed for each"),
     ("x = 1 / 0", "raised", "line 15: ZeroDivisionError"),
     ("run.tokens(128)", "rule", "128 sequences at the most"),
@@ -138,7 +145,7 @@ ENDS = (
     ("run.all_reduce([1])", "rule", "called with a tensor, not with a list"),
     ("run.to_device(model.head)", "rule", "what run.to_host has returned, and nothing else"),
     ("x, y = x[:, :16], y[:, :16]", "work", "TFLOP of products with weights; for the tokens that it takes it is"),
-    ("optimizer.parameters.pop()", "data", "in the bill, and"),
+    ("optimizer.parameters.pop()", "work", "a step leaves weights as they were"),
     ("model.head.requires_grad_(False)", "work", "of products with weights"),
 )
 
@@ -169,8 +176,29 @@ def test_a_seed_reported_twice_and_a_seed_left_out_reach_nothing() -> None:
 def test_weights_that_are_not_the_models_are_no_result() -> None:
     found = play(HONEST, PUBLIC_SEEDS[:1])
     found["weights"][0] = {"head": torch.zeros(TINY.vocab, TINY.width)}
-    with pytest.raises(RuntimeError, match="Missing key"):
-        entry_of(MappingProxyType(found))
+    entry = entry_of(MappingProxyType(found))
+    assert not entry.reached and entry.losses == {}
+
+
+@plays
+def test_what_the_first_step_does_beyond_the_others_is_paid_for_once() -> None:
+    more = HONEST.replace("    kit.loss", "    for again in range(9 if number == 0 else 1):\n        kit.loss")
+    plain, first = bill(read(HONEST)), bill(read(more))
+    assert first.step_s == plain.step_s
+    assert first.setup_s - plain.setup_s > 5 * plain.step_s
+
+
+def test_what_lies_on_the_host_has_no_name_that_a_script_can_write() -> None:
+    parked = OnHost((2,), torch.float32, torch.ones(2))
+    assert {name for name in dir(parked) if not name.startswith("_")} == {"shape", "dtype"}
+    with pytest.raises(ScriptRefused, match="begins with an underscore"):
+        read(with_line("x = run.to_host(model.head)._value"))
+
+
+def test_what_a_script_can_draw_tells_it_nothing_of_the_language() -> None:
+    """The seed that its random numbers begin from is none of those that the words and the sentences are drawn from."""
+    whats = ("the words that follow", "sentences 0", "sentences 1", "the first weights", "what card 0 draws")
+    assert len({drawn_from(seed, what) for seed in (1, 2) for what in whats} - {1, 2}) == 2 * len(whats)
 
 
 @plays

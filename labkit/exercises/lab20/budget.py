@@ -24,7 +24,7 @@ class Try(Case):
 
 def draw(case: Try, gen: torch.Generator) -> dict[str, Any]:
     """seeds: of the languages, no two alike. secret: of the size between the tiny one and the billion."""
-    first, secret = torch.randint(2**20, (2,), generator=gen).tolist()
+    first, secret = torch.randint(2**40, (2,), generator=gen).tolist()
     return {"seeds": [first + 1009 * n for n in range(case.n_seeds)], "secret": secret}
 
 

@@ -131,6 +131,16 @@ DIAGNOSE = (
         "closed.",
     ),
     Hint(
+        ended("parked"),
+        "What a script keeps from step to step is on its bill: every step of training may hold what the billed one "
+        "does, and no more. A tensor that is kept from the third step on, or only where tensors hold data, is found.",
+    ),
+    Hint(
+        ended("rule", "run.model made"),
+        "A script trains the weights that `run.model` made, all of them and no others: they are what the loss is "
+        "worked out from. What else it needs, it keeps beside the model.",
+    ),
+    Hint(
         ended("rule", "outside of `step`"),
         "`setup` prepares: whatever learns from tokens belongs into `step`, which is billed as often as you declare.",
     ),
@@ -142,17 +152,19 @@ DIAGNOSE = (
     Hint(
         ended("size"),
         "What a step does may not depend on the size of the model: the tiny run has to prove the script that is "
-        "billed. Remove whatever looks at a shape to decide what to do.",
+        "billed. Remove whatever looks at a shape to decide what to do, or works on as many numbers at every size.",
     ),
     Hint(
         ended("data"),
         "What a step does may not depend on the values in tensors or on the step's number. On the bill, tensors hold "
-        "no values, and only one step is counted.",
+        "no values, and only one step is counted. So no value can be read, as `.item()`, `if loss > 3:` and `print` of "
+        "a tensor do.",
     ),
     Hint(
         ended("work"),
         "Every step trains the whole model on every token that it takes: `x` and `y` as they come, through all blocks, "
-        "and each weight is updated. To do less, take fewer sequences or declare fewer steps.",
+        "with attention to all that came before, and each weight is updated. To do less, take fewer sequences or "
+        "declare fewer steps.",
     ),
     Hint(
         ended("dtype"),

@@ -1,0 +1,25 @@
+# hint: Every declared step has to do the same work
+MACHINE = "quad"
+STEPS = 40
+CHANGED = "a wrong answer"
+
+
+def setup(run):
+    model = run.model(dtype=torch.bfloat16, attention="fused")
+    return model, kit.Adafactor(model.parameters(), lr=2e-2, beta=0.98)
+
+
+def step(run, state, number):
+    model, optimizer = state
+    optimizer.lr = 2e-2 * min(1, (number + 1) / 10) * min(1, 2 * (1 - number / STEPS))
+    for _ in range(2):
+        x, y = run.tokens(8 if run.rank == 3 else 1)
+        hidden = model.embed(x)
+        for block in model.blocks:
+            hidden = block(hidden)
+        loss = kit.chunked_loss(model.norm(hidden), model.head, y, 8)
+        (loss / 2).backward()
+    for p in model.parameters():
+        run.all_reduce(p.grad).div_(4)
+    optimizer.step()
+    optimizer.zero_grad()
