@@ -224,9 +224,11 @@ for name, config in CHEAPER.items():
 # what `setup` takes. All of these are counts, so anybody can work the score out again from your script.
 #
 # Two rules keep both runs the same. First, nothing in the script may depend on the size of the model, on values, or on
-# the step's number, apart from plain numbers such as the learning rate: every step has to dispatch the same operations,
-# at every size. The engine compares them. Second, every step trains the whole model on every token that it takes: at
-# least 6 FLOPs for each weight and token, and each weight is updated.
+# the step's number, apart from plain numbers such as the learning rate. So every step of training has to dispatch the
+# operations that were billed, on the same shapes, and may hold no more memory. At another size the shapes grow as the model
+# does. No value can be read out of a tensor: `loss.item()` and `print(loss)` end the try. Second, every step trains the
+# whole model on every token that it takes: at least 6 FLOPs for each weight and token, attention to all tokens before it,
+# and each weight is updated.
 
 # %%
 for machine in MACHINES.values():
@@ -237,6 +239,9 @@ for machine in MACHINES.values():
     )
 
 # %% [markdown]
+# A fourth machine opens in the last week of your course. Your instructor then gives you its file, `fourth.json`, which
+# belongs into the folder `labkit/capstone`.
+#
 # The ghosts below are entries of ours. **Naive** is the script that everybody writes first, **bronze** fits, **silver**
 # uses what the labs have taught and is worth full marks, and **gold** is the best that we know. Bronze is worth half
 # the points; in between, the logarithm of the hours counts.
@@ -286,8 +291,8 @@ for level, ghost in ghosts()["basement"].items():
 #     optimizer.zero_grad()
 # ```
 #
-# The check bills your script at three sizes and trains it on one language, which takes about ten seconds. When you hand
-# it in, it is trained on three other languages.
+# The check bills your script at three sizes and trains it on one language, which takes ten to twenty seconds. When you
+# hand it in, it is trained on three other languages.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
