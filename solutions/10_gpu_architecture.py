@@ -1312,7 +1312,7 @@ print(f"an H100 can run {', '.join(usable)}, and takes {forms[image_for(forms, (
 # through memory. Such a kernel lives from its bytes, so it should ask for many at a time. A thread can read 16 bytes with
 # one instruction, as a `float4`, if the address is a multiple of 16. That takes a quarter of the instructions and, with
 # four elements in flight for every thread, a quarter of the threads. But a pointer tells nothing of its alignment:
-# `x[1:]` is a tensor as well.
+# `x[1:]` is a tensor as well. (Lab 11 counts such a chain four times: eager, compiled, in CUDA C++ and in Triton.)
 #
 # [[exercise 10-kernel-life-cycle]]
 #

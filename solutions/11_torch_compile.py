@@ -1689,7 +1689,7 @@ for name, (before, after) in {"": ("before", "yours"), **summary}.items():
 #
 # Could you do better by hand? Here is z = h(f(x), g(y)) once more, four times: `chain` in eager mode, your `fused`
 # compiled, and two kernels that were written for it, one in CUDA C++ (the language of lab 10) and one in Triton (that of
-# lab 12). They are in `labkit/material/lab11_four_ways.py` and `lab11_triton.py`, if you want to read them.
+# lab 12). Both are in `labkit/material/lab11_four_ways.py`, if you want to read them.
 
 # %%
 print(four_ways(chain, fused))

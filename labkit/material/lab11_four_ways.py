@@ -7,8 +7,10 @@ a row says which lab needs it. Nothing is timed.
 from __future__ import annotations
 
 import importlib.util
+import linecache
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -31,6 +33,22 @@ __global__ void by_hand(const float* x, const float* y, const float* scale, floa
   }
 }
 """
+TRITON = r"""
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def by_hand(x, y, scale, z, cols, ROWS: tl.constexpr, COLS: tl.constexpr):
+    column = tl.arange(0, COLS)
+    there = (column < cols)[None, :]
+    of_column = tl.load(scale + column, mask=column < cols, other=0)  # once for all rows of a program
+    place = (tl.program_id(0) * ROWS + tl.arange(0, ROWS))[:, None] * cols + column[None, :]
+    a, b = tl.load(x + place, mask=there, other=0), tl.load(y + place, mask=there, other=0)
+    f, g = a / (1 + tl.exp(-a)), tl.where(b < 0, 0.1 * b, b)
+    tl.store(z + place, tl.minimum(tl.sqrt(f * f + g * g), 4.0) * of_column[None, :], mask=there)
+"""
+"""A text, as the one above: labkit is imported without Triton as well."""
 ROWS, COLS, BLOCKS = 48, 64, 3
 
 
@@ -96,15 +114,22 @@ def _cuda(x: torch.Tensor, y: torch.Tensor, scale: torch.Tensor, wanted: torch.T
     return Way(name, 1, 32 * profile.global_sectors)
 
 
+def _triton_kernel() -> Any:
+    file, space = "<lab 11, in Triton>", {"__name__": __name__}
+    # Triton reads a kernel's source where Python keeps that of cells.
+    linecache.cache[file] = (len(TRITON), None, TRITON.splitlines(keepends=True), file)
+    exec(compile(TRITON, file, "exec"), space)
+    return space["by_hand"]
+
+
 def _triton(x: torch.Tensor, y: torch.Tensor, scale: torch.Tensor, wanted: torch.Tensor) -> Way:
     name = "Triton, by hand"
     # Beside a GPU the interpreter is lab 12's to ask for, before anything else.
     if importlib.util.find_spec("triton") is None or has_gpu():
         return Way(name, None, None, "12")
     interpreter.enable()
-    from labkit.material.lab11_triton import by_triton
-
+    z = torch.empty_like(x)
     with track_traffic() as traffic:
-        z = by_triton(x, y, scale)
+        _triton_kernel()[(BLOCKS,)](x, y, scale, z, COLS, ROWS=ROWS // BLOCKS, COLS=COLS)
     torch.testing.assert_close(z, wanted)
     return Way(name, len(traffic.launches), traffic.load_bytes + traffic.store_bytes)
