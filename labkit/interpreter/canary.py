@@ -5,8 +5,12 @@ It reads sources and runs nothing. A change is no proof of a fault; the tests of
 
 from __future__ import annotations
 
+import ast
+import functools
 import hashlib
 import inspect
+from types import ModuleType
+from typing import Any
 
 KNOWN: dict[str, tuple[str, ...]] = {
     "interpreter.TensorHandle": (
@@ -59,9 +63,27 @@ def digest(name: str) -> str:
     """Twelve digits of the SHA-256 of a function's source, "absent" where there is none; name as in KNOWN."""
     from triton.runtime import autotuner, interpreter, jit
 
-    target = {"interpreter": interpreter, "autotuner": autotuner, "jit": jit}[name.split(".")[0]]
+    module = {"interpreter": interpreter, "autotuner": autotuner, "jit": jit}[name.split(".")[0]]
+    target = module
     for part in name.split(".")[1:]:
         target = getattr(target, part, None)
     if target is None:
         return "absent"
-    return hashlib.sha256(inspect.getsource(target).encode()).hexdigest()[:12]
+    return hashlib.sha256(_source(target, module).encode()).hexdigest()[:12]
+
+
+def _source(target: Any, module: ModuleType) -> str:
+    """As `inspect.getsource` has it, which until Python 3.13 parses the module's whole file for every class."""
+    lines, classes = _lines_and_classes(module)
+    if not inspect.isclass(target) or target.__name__ not in classes:
+        return inspect.getsource(target)
+    return "".join(inspect.getblock(lines[classes[target.__name__] - 1 :]))
+
+
+@functools.cache
+def _lines_and_classes(module: ModuleType) -> tuple[list[str], dict[str, int]]:
+    """The lines of a module, and where each of its classes begins, decorators included."""
+    lines, _ = inspect.findsource(module)
+    tree = ast.parse("".join(lines))
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    return lines, {node.name: min(one.lineno for one in (node, *node.decorator_list)) for node in classes}

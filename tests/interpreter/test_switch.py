@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import os
 import subprocess
 import sys
@@ -10,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from labkit import interpreter
-from labkit.interpreter import switch
+from labkit import interpreter, spec
+from labkit.interpreter import canary, switch
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -84,6 +85,14 @@ def test_late_after_triton_and_kernels(tmp_path: Path, first: str, needed: str) 
     done = run(tmp_path, LATE.replace("FIRST", first))
     assert done.stdout == "241.0\n", done.stderr
     assert done.stderr == ""
+
+
+def test_a_class_is_cut_from_its_file_as_inspect_does_it() -> None:
+    """With its decorators; a function, and a class that stands elsewhere, as well."""
+    found = [one for one in vars(spec).values() if inspect.isclass(one) and one.__module__ == spec.__name__]
+    assert len(found) > 10
+    for one in (*found, spec.Budget.__post_init__, Path):
+        assert canary._source(one, spec) == inspect.getsource(one)
 
 
 @pytest.mark.slow
