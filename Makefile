@@ -97,16 +97,13 @@ lint: $(STAMP)
 	$(PY) -m ruff format --check
 
 check: lint ## the fast lane: lint, fresh notebooks, quick tests; changes no file
-	$(PY) -m grading build --check
 	$(PY) -m pytest --lane check $(SHARED) $(PYTEST_ARGS)
 
 test: lint ## what to run before a change is handed in: about ten minutes on two cores
-	$(PY) -m grading build --check
 	$(PY) -m pytest --lane test $(SHARED) $(PYTEST_ARGS)
 
 ifeq ($(strip $(PART)),)
 test-all: lint test-old-triton $(SITE) ## everything: every answer, attack and notebook, the oldest Triton; one part: PART=attacks
-	$(PY) -m grading build --check
 	$(PY) -m pytest --lane all $(SHARED) $(PYTEST_ARGS)
 else
 test-all: $(if $(filter triton,$(PART)),test-old-triton,$(STAMP)) $(if $(filter classroom,$(PART)),$(SITE))
