@@ -126,14 +126,14 @@ DIAGNOSE = (
         "Tensors tell the meter how large they are, so a script makes no kind of tensor of its own.",
     ),
     Hint(
-        ended("refused", "`.amp`"),
+        ended("refused", "`.GradScaler`"),
         "There is no scaler here, because it reads values and skips steps. Multiply the loss by a constant such as "
         "1024, and divide the gradients by it before the update. Autocast is `kit.autocast(dtype)`.",
     ),
     Hint(
         ended("refused", "among what a script may use"),
-        "Only what a training needs is there. A script keeps what it needs in tensors, where it is counted: ways out of "
-        "them, such as NumPy or files, are closed.",
+        "Only what a training needs is there. A script keeps what it needs in tensors, where it is counted: ways out "
+        "of them, such as NumPy or files, are closed.",
     ),
     Hint(
         ended("parked"),
