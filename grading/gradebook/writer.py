@@ -35,7 +35,7 @@ from grading.gradebook.extensions import (
     read_extensions,
 )
 from grading.gradebook.outputs import write_results
-from grading.gradebook.provenance import LabBasis, extension_text, lab_basis
+from grading.gradebook.provenance import LabBasis, extension_text, lab_basis, recorded_basis
 from grading.gradebook.scores import Scores, scores_of
 from grading.gradebook.session import open_for_writing, patiently
 from grading.gradebook.standing import Standing, standing_of
@@ -168,7 +168,8 @@ class Writer:
         try:
             submissions = [self._submission(graded.student) for graded in batch]
             saved = [
-                self._save_scores(submission, score) for submission, score in zip(submissions, scores, strict=True)
+                self._save_scores(submission, score, self._was_graded_before(graded))
+                for submission, graded, score in zip(submissions, batch, scores, strict=True)
             ]
             session.commit_batch()
             # A penalty may ask the gradebook for the points, so they have to be there before.
@@ -194,14 +195,25 @@ class Writer:
             submission.extension = granted
         return submission
 
-    def _save_scores(self, submission: SubmittedAssignment, scores: Scores) -> SubmittedNotebook:
-        """As SaveAutoGrades and SaveExtraCredit do: points that a person gave stay, and ask to be looked at again."""
+    def _was_graded_before(self, graded: GradedSubmission) -> bool:
+        """Whether the grade that is written was given to the same submission."""
+        written = recorded_basis(self._course.autograded(self._lab, graded.student)).basis
+        return written.get("submission") == graded.basis["submission"]
+
+    def _save_scores(self, submission: SubmittedAssignment, scores: Scores, same: bool) -> SubmittedNotebook:
+        """As SaveAutoGrades and SaveExtraCredit do: points that a person gave stay, and ask to be looked at again.
+
+        same: what was handed in is what the person had seen. Then points ask only where the grader's own have changed.
+        """
         (notebook,) = submission.notebooks
         grades = {self._names[grade.cell_id]: grade for grade in notebook.grades}
         comments = {self._names[comment.cell_id]: comment for comment in notebook.comments}
         for cell, points in scores.points.items():
-            grades[cell].auto_score = points
-            grades[cell].needs_manual_grade = points is None or grades[cell].manual_score is not None
+            grade = grades[cell]
+            by_hand = grade.manual_score is not None
+            is_settled = same and by_hand and not grade.needs_manual_grade and grade.auto_score == points
+            grade.auto_score = points
+            grade.needs_manual_grade = not is_settled and (by_hand or points is None)
         for cell, points in scores.extra.items():
             grades[cell].extra_credit = points
         for cell, comment in scores.comments.items():

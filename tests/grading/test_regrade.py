@@ -73,6 +73,23 @@ def test_the_same_submission_runs_again_and_both_grades_are_in_the_log(course, c
     assert "regraded (the tolerance was too tight): 4.5 points before, 4.5 after" in said
 
 
+def waits_for_a_person(course: Course) -> bool:
+    with Gradebook(f"sqlite:///{course.root}/gradebook.db") as gradebook:
+        return bool(gradebook.find_grade("00-open", LAB, LAB, "ada").needs_manual_grade)
+
+
+@pytest.mark.slow
+def test_an_answer_that_a_person_has_read_is_not_read_again_unless_it_has_changed(course) -> None:
+    """After an extension, an update of the grader or a regrade of what was handed in, students lose no word of it."""
+    assert regrade(course) == 0
+    assert not waits_for_a_person(course)
+    (handin,) = gather_record(course).handins
+    assert not any(mark.waiting for mark in handin.marks) and score(course) == 4.5
+    submit(course, "ada", WRONG)
+    assert grade(course, LAB, ["ada"], workers=1, isolation="none") == []
+    assert waits_for_a_person(course)
+
+
 @pytest.mark.slow
 def test_lower_points_are_told_and_written_only_when_asked_for(course, capsys) -> None:
     key = written_key(course, LAB, "ada")
