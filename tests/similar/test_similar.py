@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import subprocess
 import sys
@@ -124,6 +125,18 @@ def test_the_shares_do_not_depend_on_the_seed_of_hashes() -> None:
         for seed in ("1", "2", "3")
     }
     assert len(told) == 1 and "share=0." in told.pop()
+
+
+def test_the_page_for_instructors_quotes_what_was_measured() -> None:
+    measured = json.loads((ROOT / "benchmarks" / "results" / "similarity.json").read_text())["result"]
+    said = " ".join((ROOT / "docs" / "audit_and_export.md").read_text(encoding="utf-8").split())
+    copies, padded, honest = (measured[name] for name in ("disguised_copies", "padded_copies", "honest_pairs"))
+    assert f"of {copies['n']} copies" in said
+    for each in (copies, padded):
+        assert f"{each['found']} ({each['found'] / each['n']:.0%})".replace("%", " %") in said
+    assert f"share {honest['median']:.0%}".replace("%", " %") in said
+    n_alike = measured["left_out"]["right answers are necessarily alike"]
+    assert f"of the {measured['exercises']} exercises these are {n_alike}" in said
 
 
 def test_a_kernel_is_taken_out_of_its_text() -> None:
