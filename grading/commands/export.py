@@ -11,7 +11,7 @@ from pathlib import Path
 from grading.course import Course
 from grading.errors import UserError
 from grading.files import write_output
-from grading.report.exported import only_labs, only_sections
+from grading.report.exported import file_name, only_labs, only_sections
 from grading.report.formats import FORMATS, ExportOptions
 from grading.report.gather import gather_record
 from grading.report.moodle import ID_FIELDS
@@ -49,8 +49,9 @@ def run(args: argparse.Namespace) -> int:
         record = only_labs(record, [course.lab(name) for name in args.lab])
     if args.section:
         record = only_sections(record, args.section)
-    name = "grades.csv" if args.format == "csv" else f"grades-{args.format}.csv"
-    out = args.out or course.root / name
+    forms = [] if args.format == "csv" else [args.format]
+    labs = [course.lab(name)[:2] for name in args.lab or ()]
+    out = args.out or course.root / file_name("grades", ".csv", *forms, *labs, *(args.section or ()))
     options = ExportOptions(args.roster, args.id_field or "idnumber", args.comments)
     exported = FORMATS[args.format](course, record, options)
     write_output(out, exported.text)

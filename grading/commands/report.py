@@ -7,7 +7,7 @@ from pathlib import Path
 
 from grading.course import Course
 from grading.files import write_output
-from grading.report.exported import only_sections
+from grading.report.exported import file_name, only_sections
 from grading.report.gather import gather_record
 from grading.report.html import as_page
 from grading.terminal import say
@@ -15,14 +15,18 @@ from grading.terminal import say
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--out", type=Path, help="the file to write (default: report.html in the course's folder)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="the file to write (default: report.html in the course's folder, report-A.html of section A)",
+    )
     parser.add_argument("--section", action="append", help="only this section of roster.csv (may be given again)")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     course = Course.at(args.folder)
-    out = args.out or course.root / "report.html"
+    out = args.out or course.root / file_name("report", ".html", *(args.section or ()))
     record = gather_record(course)
     if args.section:
         record = only_sections(record, args.section)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -41,6 +42,12 @@ def only_sections(record: ClassRecord, names: Sequence[str]) -> ClassRecord:
         known = ", ".join(record.section_names) or "none: roster.csv in the course's folder needs a column section"
         raise UserError(f'nobody here is in section "{missing[0]}"', f"there are: {known}")
     return record.of_section(*names)
+
+
+def file_name(stem: str, suffix: str, *parts: str) -> str:
+    """What a file is called that is about these parts of the class or of the course alone, so that it does not take the
+    place of the whole one: `file_name("grades", ".csv", "02", "Group A")` is "grades-02-Group_A.csv"."""
+    return "-".join([stem, *(re.sub(r"[^\w.-]+", "_", part) for part in parts)]) + suffix
 
 
 def handins_of(lab: LabRecord) -> dict[str, Handin]:

@@ -18,7 +18,7 @@ from grading.errors import UserError
 from grading.intake.roster import read_roster
 from grading.report.canvas import as_canvas
 from grading.report.canvas import read_roster as read_canvas
-from grading.report.exported import only_sections
+from grading.report.exported import file_name, only_sections
 from grading.report.gather import gather_record
 from grading.report.gradescope import as_gradescope
 from grading.report.moodle import as_moodle
@@ -162,6 +162,15 @@ def test_reports_and_exports_of_one_section(course: Course, tmp_path: Path, caps
         assert [row[at] for row in read(out.read_text())[1:]] == whom
     assert main(["export", root, "--format", "gradescope", "--out", str(out)]) == 0
     assert {row[2]: row[4] for row in read(out.read_text())[1:]}["late"] == "B"
+    # Without --out, what is about a part does not take the place of what is about all.
+    assert main(["report", root]) == 0 and main(["export", root]) == 0
+    before = {name: (copy.root / name).read_bytes() for name in ("report.html", "grades.csv")}
+    assert main(["report", root, "--section", "A"]) == 0
+    assert main(["export", root, "--lab", "00", "--section", "A", "--section", "B"]) == 0
+    assert {name: (copy.root / name).read_bytes() for name in before} == before
+    assert "numerics, section A" in (copy.root / "report-A.html").read_text()
+    assert (copy.root / "grades-00-A-B.csv").is_file()
+    assert file_name("grades", ".csv", "moodle", "../Group A/b") == "grades-moodle-.._Group_A_b.csv"
     assert main(["export", root, "--section", "C"]) == 2
     assert 'nobody here is in section "C": there are: A, B' in capsys.readouterr().err
     assert empty_course(tmp_path / "empty") and main(["export", str(tmp_path / "empty"), "--format", "gradescope"]) == 2
