@@ -57,13 +57,20 @@ def nvidia_folders() -> Iterator[Path]:
 def library() -> ctypes.CDLL:
     """The newest NVRTC that is installed. Raises `NvrtcMissing`."""
     found = [path for folder in nvidia_folders() for pattern in LIBRARIES for path in sorted(folder.glob(pattern))]
-    loaded = [ctypes.CDLL(str(path)) for path in found]
+    loaded = [_loaded(path) for path in found]
     newest = max(loaded, key=_version, default=None)
     if newest is None or _version(newest) < OLDEST:
         have = "is not installed" if newest is None else f"{'.'.join(map(str, _version(newest)))} is older than 12.8"
         raise NvrtcMissing(f"NVRTC, the compiler of CUDA C++, {have}: python -m pip install nvidia-cuda-nvrtc")
     newest.nvrtcGetErrorString.restype = ctypes.c_char_p
     return newest
+
+
+def _loaded(path: Path) -> ctypes.CDLL:
+    """The library, behind the one that it asks for by name alone: that of CUDA 13.0 does not look in its own folder."""
+    for builtins in sorted(path.parent.glob("libnvrtc-builtins.so.*[0-9]")):
+        ctypes.CDLL(str(builtins))
+    return ctypes.CDLL(str(path))
 
 
 def version() -> tuple[int, int]:
