@@ -998,8 +998,8 @@ guesses.settle(
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# 92. Twelve operations work on lists. The other two per tensor read its count of steps, which PyTorch keeps as a tensor
-# of one element, to compute the corrections in Python: 12 + 2 · 40. Yours keeps the counts as Python numbers.
+# It makes 92. Twelve operations work on lists. The other two per tensor read its count of steps, which PyTorch keeps as
+# a tensor of one element, to compute the corrections in Python: 12 + 2 · 40. Yours keeps the counts as Python numbers.
 #
 # </details>
 #
