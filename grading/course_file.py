@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from grading.build.adapt import Adaptation
+from grading.build.adaptation import Adaptation
 from grading.errors import UserError
 
 NAME = "course.toml"

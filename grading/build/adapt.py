@@ -10,10 +10,11 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import nbformat
 
+from grading.build.adaptation import Adaptation
 from grading.build.directives import STOP, counted, directives
 from grading.build.lint_exercises import CHECK, answer_cells, directive_places, is_check_call
 from grading.build.lint_pace import says
@@ -22,22 +23,6 @@ from grading.build.stub import ClearSolutions, nbgrader_config
 from grading.build.syntax import parse
 from labkit.labs import Lab, rounded
 from labkit.spec import Exercise
-
-
-@dataclass(frozen=True)
-class Adaptation:
-    """What a course changes, by the ids of exercises and of questions that a person reads; nothing by default.
-
-    Adaptation(leave_out=frozenset({"02-encode"}), points={"02-decode": 5.0})
-    """
-
-    leave_out: frozenset[str] = frozenset()
-    points: Mapping[str, float] = field(default_factory=dict)
-
-    def of_lab(self, lab: str) -> Adaptation:
-        """The part of it that is about lab "02"."""
-        own = {name: points for name, points in self.points.items() if name[:2] == lab}
-        return Adaptation(frozenset(name for name in self.leave_out if name[:2] == lab), own)
 
 
 class BadAdaptation(Exception):

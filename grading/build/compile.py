@@ -8,7 +8,8 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from grading.build.adapt import Adaptation, BadAdaptation, adapt, wrong_names
+from grading.build.adapt import BadAdaptation, adapt, wrong_names
+from grading.build.adaptation import Adaptation
 from grading.build.lint import problems_of
 from grading.build.notebook import notebook_of, to_json
 from grading.build.source import BadSource, Problem, read

@@ -10,7 +10,8 @@ import nbformat
 import pytest
 
 from grading.build import build
-from grading.build.adapt import Adaptation, BadAdaptation
+from grading.build.adapt import BadAdaptation
+from grading.build.adaptation import Adaptation
 from grading.course_file import CourseFile, read_course_file
 from grading.errors import UserError
 from labkit import exercises, progress
