@@ -1,4 +1,4 @@
-# a table of recipes, with 0 where there is no master copy
+# hint: momentum is one number for every parameter
 PER = {"fp32": (4, 0, 4), "amp": (4, 0, 4), "fp16_master": (2, 4, 2), "huggingface": (2, 4, 4), "bf16": (2, 0, 2)}
 
 
@@ -9,7 +9,7 @@ def model_state_bytes(shapes, recipe, optimizer):
     fac = sum(math.prod(s) if len(s) < 2 else math.prod(s[:-1]) + math.prod(s[:-2]) * s[-1] for s in shapes)
     o = {
         "sgd": 0,
-        "momentum": n * st,
+        "momentum": 2 * n * st,
         "adamw": 2 * n * st,
         "adam8bit": 2 * n,
         "adafactor": fac * st,

@@ -1,4 +1,4 @@
-# each loss times its share of the rows
+# hint: Gradients were sent before the last micro-step
 @contextlib.contextmanager
 def no_sync(ddp):
     before = ddp.require_backward_grad_sync
@@ -12,6 +12,6 @@ def no_sync(ddp):
 def accumulate(ddp, batches, loss_of):
     n_rows = sum(len(x) for x, _ in batches)
     for number, (x, y) in enumerate(batches, 1):
-        silent = no_sync(ddp) if number < len(batches) else contextlib.nullcontext()
+        silent = no_sync(ddp) if number > 1 else contextlib.nullcontext()
         with silent:
             (loss_of(ddp, (x, y)) * len(x) / n_rows).backward()

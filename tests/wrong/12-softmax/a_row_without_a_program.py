@@ -1,4 +1,4 @@
-# the launcher passes the strides of x and of the result
+# hint: The last rows are never stored
 @triton.jit
 def softmax_kernel(out_ptr, x_ptr, stride_out, stride_x, n_cols, BLOCK_SIZE: tl.constexpr):
     row = tl.program_id(0)
@@ -14,7 +14,7 @@ def softmax_kernel(out_ptr, x_ptr, stride_out, stride_x, n_cols, BLOCK_SIZE: tl.
 def softmax(x: Tensor) -> Tensor:
     n_rows, n_cols = x.shape
     out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-    softmax_kernel[(n_rows,)](
+    softmax_kernel[(n_rows - 1,)](
         out, x, out.stride(0), x.stride(0), n_cols, BLOCK_SIZE=triton.next_power_of_2(n_cols)
     )
     return out

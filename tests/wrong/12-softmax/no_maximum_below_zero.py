@@ -1,0 +1,20 @@
+# hint: In a row far below 0
+@triton.jit
+def softmax_kernel(out_ptr, x_ptr, stride_out, stride_x, n_cols, BLOCK_SIZE: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK_SIZE)
+    mask = cols < n_cols
+    x = tl.load(x_ptr + row * stride_x + cols, mask=mask, other=-float("inf")).to(tl.float32)
+    m = tl.maximum(tl.max(x, axis=0), 0.0)
+    e = tl.exp(x - m)
+    out = e / tl.sum(e, axis=0)
+    tl.store(out_ptr + row * stride_out + cols, out, mask=mask)
+
+
+def softmax(x: Tensor) -> Tensor:
+    n_rows, n_cols = x.shape
+    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    softmax_kernel[(n_rows,)](
+        out, x, out.stride(0), x.stride(0), n_cols, BLOCK_SIZE=triton.next_power_of_2(n_cols)
+    )
+    return out

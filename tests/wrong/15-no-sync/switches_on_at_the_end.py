@@ -1,0 +1,17 @@
+# hint: put back what was
+@contextlib.contextmanager
+def no_sync(ddp):
+    before = ddp.require_backward_grad_sync
+    ddp.require_backward_grad_sync = False
+    try:
+        yield
+    finally:
+        ddp.require_backward_grad_sync = True
+
+
+def accumulate(ddp, batches, loss_of):
+    n_rows = sum(len(x) for x, _ in batches)
+    for number, (x, y) in enumerate(batches, 1):
+        silent = no_sync(ddp) if number < len(batches) else contextlib.nullcontext()
+        with silent:
+            (loss_of(ddp, (x, y)) * len(x) / n_rows).backward()
