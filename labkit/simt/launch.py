@@ -23,6 +23,7 @@ from labkit.simt.program import Module, Variable
 from labkit.simt.signature import CParameter, plain_name
 from labkit.simt.values import Unsupported
 from labkit.simt.watching import Watch
+from labkit.simt.work import spread
 
 MAX_THREADS_PER_BLOCK = 1024
 MAX_BLOCK: Dim3 = (1024, 1024, 64)
@@ -176,27 +177,12 @@ def run(
         except Stop:
             break
         finally:
-            tally(machine, counts)
+            spread(machine, counts)
         n_printed = machine.n_printed
         work = machine.work
     by_line = {line: dict(found) for line, found in sorted(counts.items())}
     accesses = tuple(watch.accesses) if watch else ()
     return KernelProfile(kernel.name, whole_grid, whole_block, kernel.source, by_line, faults.all(), accesses=accesses)
-
-
-def tally(machine: Machine, counts: defaultdict[int, Counter[str]]) -> None:
-    """Spread how often each basic block ran over its instructions' lines."""
-    for name, found in machine.tallies.items():
-        plan = machine.plans[name]
-        for number, block in enumerate(plan.blocks):
-            if not found.times[number]:
-                continue
-            for pc in range(block.start, block.start + block.n_instructions):
-                line = counts[plan.function.code[pc].line]
-                line["warp_instructions"] += found.warps[number]
-                line["thread_instructions"] += found.lanes[number]
-                if plan.flops[pc]:
-                    line["flops"] += plan.flops[pc] * found.lanes[number]
 
 
 def reachable(module: Module, entry: str) -> list[str]:

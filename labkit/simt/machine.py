@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from labkit.simt.spaces import Local, Shared
 from labkit.simt.values import reader
 from labkit.simt.warp_sync import WarpSync
 from labkit.simt.watching import Watch
+from labkit.simt.work import Tally, too_much
 
 Key = tuple[int, int, int]
 """-depth of the frame, its number, the block: the least runs first."""
@@ -38,15 +38,6 @@ PATIENCE = 256
 STEP_WORK = 4096
 """What a step takes beside its lanes, in lanes: one of a single lane takes as long as one of some thousand."""
 NOTHING: frozenset[int] = frozenset()
-
-
-@dataclass
-class Tally:
-    """How often each block of a function ran: times, warps and lanes, by block number."""
-
-    times: list[int]
-    warps: list[int]
-    lanes: list[int]
 
 
 class Machine:
@@ -183,7 +174,8 @@ class Machine:
         self._spun += block.n_instructions
         self.work += block.work * self.work_a_step
         if self.work > self.max_work:
-            self._never_ends()
+            self.faults.add(too_much(self))
+            raise Stop
         self.blend = self._needed_by_others(frame, key)
         tally.times[number] += 1
         tally.warps[number] += mask.n_warps
@@ -285,27 +277,3 @@ class Machine:
                 frame.active = frame.active.narrowed(~mask.array)
             frame = frame.caller
         self.barriers.check()
-
-    def _never_ends(self) -> None:
-        before = self.lanes.first_block
-        if self.work - self.work_before < self.max_work // 2:
-            text = (
-                f"the launch takes more than {self.max_work:,} units of work (threads × instructions), of which "
-                f"{before:,} of its blocks have taken nearly all. Launch it on less data or with a larger max_work"
-            )
-            self.faults.add(Fault("too much work", 0, text, count=1))
-            raise Stop
-        function, number = max(
-            ((name, i) for name, tally in self.tallies.items() for i in range(len(tally.times))),
-            key=lambda one: self.tallies[one[0]].times[one[1]],
-        )
-        plan = self.plans[function]
-        block = plan.blocks[number]
-        lines = [one.line for one in plan.function.code[block.start : block.start + block.n_instructions] if one.line]
-        times = max(self.tallies[function].times)
-        text = (
-            f"still running after {self.work:,} units of work (threads × instructions); this line ran {times:,} times. "
-            "If the loop does end, launch it on less data or with a larger max_work"
-        )
-        self.faults.add(Fault("never ends", lines[-1] if lines else 0, text, count=1))
-        raise Stop
