@@ -334,7 +334,7 @@ guesses.take("elements of rank 2", None)
 #   `all_gather_into_tensor`; `comm` knows both names.)
 #
 # The check looks at the weights, at the bytes that were sent, at the bytes of the optimizer states, and at what a rank holds
-# between two steps. By then, a flat copy of everything should be gone, and so should views that keep it alive.
+# between two steps. By then, no flat copy of everything should be left beside the parameters, nor a view that keeps it alive.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
