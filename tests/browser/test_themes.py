@@ -76,6 +76,11 @@ for number in range(2):
         game.children[0].children[2].click()
     display(game)
 """
+COLOURS = """
+import labkit.figures
+from labkit.material.lab17_words import Colouring
+labkit.figures.colour_words(Colouring())
+"""
 FIGURE = """
 import labkit.figures
 labkit.figures.rounding_to_even()
@@ -97,6 +102,7 @@ CELLS = {
     "game": (GAME, WIDGETS.format("schedule_game"), 2),
     "player": (PLAYER, WIDGETS.format("collective_player"), 1),
     "sliders": (SLIDERS, WIDGETS.format("ring_steps_player"), 1),
+    "colours": (COLOURS, WIDGETS.format("colour_words"), 1),
     "menus": (MENUS, WIDGETS.format("plan_explorer"), 1),
     "figure": (FIGURE, f"{OUTPUT.format('rounding_to_even')} img", 1),
 }
@@ -134,7 +140,7 @@ def test_everything_shown_can_be_read_in_both_themes(lab: JupyterLab, page: Page
             shoot(shown[name].first.locator(OUTERMOST), f"theme-{name}-{theme.lower()}")
         shoot(shown["figure"], f"theme-figure-{theme.lower()}")
         assert_is_a_white_card(shown["figure"])
-        for name in ("game", "player", "sliders"):
+        for name in ("game", "player", "sliders", "colours"):
             assert_fits(shown[name].first)
     assert shown["figure"].get_attribute("alt") == rounding_to_even().alt
     assert not {where: texts for where, texts in faint.items() if texts}
