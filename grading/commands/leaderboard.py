@@ -35,7 +35,7 @@ NOT_VERIFIED = 1
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--machine", help="only this machine's board: basement, v100, quad")
+    parser.add_argument("--machine", help="only this machine's board: basement, v100, quad, slice")
     parser.add_argument("--until", help='the freeze: "2026-03-09", or "2026-03-09 18:00 Europe/Berlin"')
     parser.add_argument("--out", type=Path, help="the folder to write to (default: the course's)")
     parser.add_argument("--scripts", action="store_true", help="publish the scripts too, once the freeze is over")

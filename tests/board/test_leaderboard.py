@@ -247,7 +247,7 @@ def test_what_is_missing_is_said(course: Course, capsys, tmp_path: Path) -> None
 
     root = str(course.root)
     assert "is not a course folder: set one up: python -m grading course" in error(str(tmp_path / "nowhere"))
-    assert 'there is no machine "abacus": there are: basement, v100, quad' in error(root, "--machine", "abacus")
+    assert 'there is no machine "abacus": there are: basement, v100, quad, slice' in error(root, "--machine", "abacus")
     assert '--until: "soon" is no date: write one like 2026-03-09' in error(root, "--until", "soon")
     assert "no script can be played without a worker: give --workers 1" in error(root, "--verify", "--workers", "0")
     fresh = empty_contest(tmp_path / "fresh")

@@ -90,13 +90,15 @@ def test_the_best_of_each_student_counts_on_each_machine() -> None:
     boards = boards_of(found, names_of("ab"))
     assert [board.machine for board in boards] == list(MACHINES)
     hours = {board.machine: [place.entry.virtual_hours for place in board.places] for board in boards}
-    assert hours == {"basement": [0.2, 0.3], "v100": [0.9], "quad": []}
+    assert hours == {"basement": [0.2, 0.3], "v100": [0.9], "quad": [], "slice": []}
 
 
 def test_a_machine_that_only_an_entry_knows_has_a_board() -> None:
     (*_, board) = boards_of([candidate("a", 0.4, machine="hidden-one")], names_of("a"))
     assert (board.machine, board.title, board.memory_bytes, len(board.rows)) == ("hidden-one", "hidden-one", None, 1)
-    with pytest.raises(UserError, match='there is no machine "abacus": there are: basement, v100, quad, hidden-one'):
+    with pytest.raises(
+        UserError, match='there is no machine "abacus": there are: basement, v100, quad, slice, hidden-one'
+    ):
         board_named(boards_of([candidate("a", 0.4, machine="hidden-one")], names_of("a")), "abacus")
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from labkit.capstone import PUBLIC_SEEDS, Entry, entry_of, play
 from labkit.capstone.ghosts import LEVELS
+from labkit.capstone.machine import FOURTH, read_fourth
 from tests.exercises.harness import solution_of
 
 HERE = Path(__file__).parent / "ghosts"
@@ -34,14 +35,22 @@ def played(text: str, seeds: tuple[int, ...] = PUBLIC_SEEDS[:1]) -> Entry:
 
 def main(asked: list[str]) -> None:
     """Play the ghosts that are asked for, "quad/silver", or all, and store their numbers beside the others'."""
-    stored = json.loads(STORED.read_text(encoding="utf-8"))
     for (machine, level), text in ghost_scripts().items():
         if asked and f"{machine}/{level}" not in asked:
             continue
         entry = played(text)
-        stored.setdefault(machine, {})[level] = entry.to_json()
         print(machine, level, entry.virtual_hours, entry.losses, entry.fits, entry.reached, flush=True)
-        STORED.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+        _store(machine, level, entry)
+
+
+def _store(machine: str, level: str, entry: Entry) -> None:
+    fourth = read_fourth()
+    is_fourth = fourth["machine"]["name"] == machine
+    path = FOURTH if is_fourth else STORED
+    stored = fourth if is_fourth else json.loads(path.read_text(encoding="utf-8"))
+    levels = stored["ghosts"] if is_fourth else stored.setdefault(machine, {})
+    levels[level] = entry.to_json()
+    path.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

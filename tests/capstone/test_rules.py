@@ -116,7 +116,7 @@ def test_what_is_given_cannot_be_set_at_run_time_either() -> None:
 
 
 DECLARATIONS = (
-    ('MACHINE = "basement"', 'MACHINE = "cellar"', "MACHINE is one of basement, v100, quad"),
+    ('MACHINE = "basement"', 'MACHINE = "cellar"', "MACHINE is one of basement, v100, quad, slice"),
     ("STEPS = 3", "STEPS = 401", "STEPS is a plain whole number from 1 to 400, not 401"),
     ("STEPS = 3", "STEPS = 1 + 2", "STEPS is a plain whole number"),
     ("def setup(run):", "def prepare(run):", "there is no setup"),
@@ -199,6 +199,21 @@ def test_what_a_script_can_draw_tells_it_nothing_of_the_language() -> None:
     """The seed that its random numbers begin from is none of those that the words and the sentences are drawn from."""
     whats = ("the words that follow", "sentences 0", "sentences 1", "the first weights", "what card 0 draws")
     assert len({drawn_from(seed, what) for seed in (1, 2) for what in whats} - {1, 2}) == 2 * len(whats)
+
+
+@plays
+def test_a_weight_is_written_in_place_in_parts_or_by_new_memory() -> None:
+    for update in (
+        "p.data.add_(p.grad, alpha=-0.1)",
+        "p.data = p.data - 0.1 * p.grad",
+        "for part, grad in zip(p.data.chunk(4), p.grad.chunk(4)): part.sub_(grad)",
+        "p.data.T.sub_(p.grad.T) if p.dim() > 1 else p.data.sub_(p.grad)",
+    ):
+        text = HONEST.replace("    optimizer.step()\n", f"    for p in model.parameters():\n        {update}\n")
+        assert bill(read(text), TINY).unwritten == (), update
+    for update in ("p.data[1:].sub_(p.grad[1:])", "p.data = torch.empty_like(p.data)"):
+        text = HONEST.replace("    optimizer.step()\n", f"    for p in model.parameters():\n        {update}\n")
+        assert len(bill(read(text), TINY).unwritten) == 27, update
 
 
 @plays

@@ -1,6 +1,6 @@
 # hint: What a step does may not depend on the values in tensors or on the step's number
 MACHINE = "basement"
-STEPS = 40
+STEPS = 16
 CHANGED = "a wrong answer"
 kept = []
 
@@ -25,7 +25,7 @@ def step(run, state, number):
     optimizer.zero_grad()
     if number == STEPS - 9:
         for again in range(30):
-            x, y = kept[again]
+            x, y = kept[again % len(kept)]
             kit.loss(model(x), y).backward()
             optimizer.step()
             optimizer.zero_grad()
