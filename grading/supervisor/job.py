@@ -17,7 +17,10 @@ from grading import own_labs
 from grading.supervisor.packages import versions
 from grading.worker.protocol.steps import Step, step_to_tree
 
-RESULT_BEARING = ("hidden", "isolation", "rebuild", "supervisor", "worker", "aside.py", "files.py", "submissions.py")
+RESULT_BEARING = (
+    *("hidden", "isolation", "rebuild", "supervisor", "worker"),
+    *("aside.py", "files.py", "own_labs.py", "submissions.py"),
+)
 """What of the grader a result depends on; the rest stores, writes and shows it."""
 
 

@@ -14,6 +14,8 @@ _MARKS = {"passed": "✓", "partial": "◐", "unanswered": "○"}
 _INDENT = 12
 _MOST_LINES = {"case": 3, "input": 4, "problem": 3}
 """Of a row, by its label; two of any other."""
+_WHOLE = {"played"}
+"""Rows whose lines stand under one another: all of them are shown as they are, or none."""
 
 
 def as_text(verdict: Verdict) -> str:
@@ -22,7 +24,7 @@ def as_text(verdict: Verdict) -> str:
     lines = _wrap(f"{mark_of(verdict)} ", verdict.headline + spent, 2)
     hint = _wrap("  hint".ljust(_INDENT), verdict.hint, _INDENT, max_lines=6) if verdict.hint else []
     for label, text in verdict.rows:
-        if "\n" in text:  # lines that belong together: all of them, or none
+        if label in _WHOLE:
             shown = _as_it_is(f"  {label}".ljust(_INDENT), text)
             lines += shown if len(lines) + len(shown) + len(hint) <= MAX_LINES else []
             continue
