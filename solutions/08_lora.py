@@ -36,6 +36,9 @@ from transformers.utils import ModelOutput
 
 import labkit.figures
 from labkit import Predictions, check, progress
+from labkit.material.cache_name import cache_name
+
+CACHE = cache_name()  # what your transformers calls the keys and values of earlier tokens
 
 # peft calls transformers by a name that it will drop.
 warnings.filterwarnings("ignore", category=FutureWarning)
@@ -712,8 +715,9 @@ for name, n in (
 #
 # `with_prefix` turns such a matrix into a cache and runs the model on a batch. The caller has frozen the model, so
 # freeze nothing here. The cache is `DynamicCache([(keys, values), …])` with one pair for each layer, each (batch,
-# $a_{kv}$, n_prompt, $d$), passed as `past_key_values`. The config has `num_hidden_layers`, `num_key_value_heads` and
-# `head_dim`.
+# $a_{kv}$, n_prompt, $d$). The model takes it as `past_key_values`, or `cache` from transformers 5.24 on: the first cell
+# has the name of yours in `CACHE`, so `model(..., **{CACHE: ...})` works with both. The config has `num_hidden_layers`,
+# `num_key_value_heads` and `head_dim`.
 
 # %% [markdown]
 # Which of mask, labels and positions must change? Think before you look at the table of prompt tuning: the text is
@@ -790,7 +794,7 @@ def with_prefix(
     layers = layers[:, :, None].expand(-1, -1, len(input_ids), -1, -1, -1)
     return model(
         input_ids=input_ids,
-        past_key_values=DynamicCache([(keys, values) for keys, values in layers]),
+        **{CACHE: DynamicCache([(keys, values) for keys, values in layers])},
         attention_mask=torch.nn.functional.pad(attention_mask, (n_prompt, 0), value=1),
         labels=labels,
     )
@@ -1134,7 +1138,7 @@ outputs = labkit.each_written(
 )
 print(f"n = 4 before a text of {LENGTH}     trained   cache length   positions computed")
 for name, (n_numbers, output) in outputs.items():
-    length = output.past_key_values.get_seq_length()
+    length = output[CACHE].get_seq_length()
     print(f"{name:26}{n_numbers:>9,}{length:>15}{output.logits.shape[1]:>21}")
 
 # %% [markdown]

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from labkit.exercises.lab03.autocast_ops import SIDE, Op, call
+from labkit.material.cache_name import cache_name
 
 
 class Scaler(Protocol):
@@ -188,10 +189,10 @@ def cache_error(dtype: torch.dtype) -> tuple[float, float]:
     model = model.to(dtype).eval()
     tokens = torch.randint(512, (4, 48))
     at_once = model(tokens, use_cache=False).logits
-    cache, one_by_one = None, []
+    name, cache, one_by_one = cache_name(), None, []
     for column in tokens.unbind(1):
-        output = model(column[:, None], past_key_values=cache, use_cache=True)
-        cache = output.past_key_values
+        output = model(column[:, None], use_cache=True, **{name: cache})
+        cache = output[name]
         one_by_one.append(output.logits)
     error = (torch.cat(one_by_one, dim=1).double() - at_once.double()).abs().max().item()
     return error, at_once.abs().max().item()

@@ -94,7 +94,8 @@ class GivenShapes:
         model.register_forward_pre_hook(self._look, with_kwargs=True)
 
     def _look(self, model: torch.nn.Module, args: tuple, kwargs: dict) -> None:
-        layers = getattr(kwargs.get("past_key_values"), "layers", ())
+        # Under the name of transformers 5.24 and later, or under the one before, which works there as well.
+        layers = getattr(kwargs.get("cache", kwargs.get("past_key_values")), "layers", ())
         keys = getattr(layers[0], "keys", None) if len(layers) else None
         for name, given in (("cache", keys), ("labels", kwargs.get("labels"))):
             if isinstance(given, torch.Tensor):

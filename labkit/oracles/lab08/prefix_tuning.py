@@ -217,8 +217,8 @@ PREFIX_TUNING = Oracle(
         ),
         Hint(
             without_prefix,
-            "The prefix has no effect at all. Either the cache was not handed to the model as past_key_values, or the "
-            "mask has zeros for it, which hide it.",
+            "The prefix has no effect at all. Either the cache was not handed to the model as past_key_values (cache "
+            "from transformers 5.24 on), or the mask has zeros for it, which hide it.",
         ),
         Hint(logits_are(layers=first_layer_only), EVERY_LAYER),
         Hint(logits_are(layers=then_zeros), EVERY_LAYER),
