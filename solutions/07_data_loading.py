@@ -132,11 +132,13 @@ guesses.settle("padding of random batches", 100 * ways["padded to the batch's lo
 # - The order is random. The batches are not sorted by length; the next epoch has them in another order, and most texts
 #   share their batch with different texts there. The order depends only on the seed and the epoch. Do not use or seed
 #   the global generators.
-# - `set_epoch` chooses the epoch: the next iteration yields the whole of it, even if the last one was left early. Another
-#   iteration without `set_epoch` yields the same epoch again.
+# - `set_epoch` chooses the epoch, and without it the epoch stays the same. Every iteration yields the whole epoch, even if
+#   the iteration before it was left early. (People look at `next(iter(loader))` before they train.) There is one
+#   exception:
+# - `state_dict()` returns a dictionary that says how far the epoch is at that moment. `load_state_dict` loads it into a new
+#   sampler, and the iteration right after that yields only the rest of the epoch. That iteration may be interrupted
+#   again. Once an epoch is over, its rest is empty.
 # - `len` is the number of batches of an epoch.
-# - `state_dict()` returns a dictionary that says how far the epoch is at that moment. A new sampler that loads it with
-#   `load_state_dict` yields the rest of the epoch, and may be interrupted again.
 # - `collate(texts)` makes a dictionary of three int64 tensors of shape (texts, longest text) from a batch: `input_ids`
 #   with 0 for padding, `attention_mask` with 1 for a token and 0 for padding, and `labels`, which hold the tokens, with
 #   `IGNORED` in the place of padding. (Models of `transformers` shift the labels themselves.) Token 0 may occur in the
@@ -152,15 +154,17 @@ guesses.settle("padding of random batches", 100 * ways["padded to the batch's lo
 # <details><summary>Hint 2: the idea</summary>
 #
 # Make all batches of the epoch at the start of `__iter__`, with a generator that is seeded from the seed and the epoch. Then
-# yield those from `self.n_done` on, and count. When the epoch is over, set the count back to 0.
+# yield them, and count. `load_state_dict` keeps the place to go on from in an attribute of its own. The next iteration starts
+# there, and sets that attribute back to 0.
 #
 # </details>
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
 # `pool = sorted(order[start : start + pool_size], key=self.lengths.__getitem__)` for each pool of 50 batches, and
-# `pool[at : at + batch_size]` are its batches. Increase `self.n_done` *before* each `yield`: code after a `yield` runs
-# only when the next batch is asked for. `torch.nn.utils.rnn.pad_sequence` does the padding.
+# `pool[at : at + batch_size]` are its batches. `self.n_done, self.resume_at = self.resume_at, 0` before the loop over the
+# batches. Increase `self.n_done` *before* each `yield`: code after a `yield` runs only when the next batch is asked for.
+# `torch.nn.utils.rnn.pad_sequence` does the padding.
 #
 # </details>
 
@@ -172,13 +176,13 @@ class LengthBatches(Sampler[list[int]]):
     def __init__(self, lengths: list[int], batch_size: int, seed: int = 0) -> None:
         ### BEGIN SOLUTION
         self.lengths, self.batch_size, self.seed = lengths, batch_size, seed
-        self.epoch, self.n_done = 0, 0
+        self.epoch, self.n_done, self.resume_at = 0, 0, 0
         ### END SOLUTION
 
     def set_epoch(self, epoch: int) -> None:
         """The next iteration is the whole of this epoch."""
         ### BEGIN SOLUTION
-        self.epoch, self.n_done = epoch, 0
+        self.epoch, self.n_done, self.resume_at = epoch, 0, 0
         ### END SOLUTION
 
     def __len__(self) -> int:
@@ -188,7 +192,7 @@ class LengthBatches(Sampler[list[int]]):
         ### END SOLUTION
 
     def __iter__(self) -> Iterator[list[int]]:
-        """The batches of the epoch, or, after load_state_dict, those that are left of it."""
+        """The batches of the epoch; right after load_state_dict, those that are left of it."""
         ### BEGIN SOLUTION
         generator = torch.Generator().manual_seed(self.seed + self.epoch)
         order = torch.randperm(len(self.lengths), generator=generator).tolist()
@@ -200,10 +204,10 @@ class LengthBatches(Sampler[list[int]]):
                 pool[at : at + self.batch_size] for at in range(0, len(pool), self.batch_size)
             ]
         shuffled = torch.randperm(len(batches), generator=generator).tolist()
+        self.n_done, self.resume_at = self.resume_at, 0
         for number in shuffled[self.n_done :]:
             self.n_done += 1
             yield batches[number]
-        self.n_done = 0
         ### END SOLUTION
 
     def state_dict(self) -> dict[str, int]:
@@ -213,9 +217,10 @@ class LengthBatches(Sampler[list[int]]):
         ### END SOLUTION
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Go on where the state was taken."""
+        """The next iteration goes on where the state was taken."""
         ### BEGIN SOLUTION
         self.epoch, self.n_done = state["epoch"], state["n_done"]
+        self.resume_at = self.n_done
         ### END SOLUTION
 
 
@@ -243,7 +248,9 @@ print(f"batches by length: {100 * ways['batches by length'].padding:.2f} % paddi
 # does not shuffle their batches: in each pool the long ones come first. (In `transformers` before version 5 it is
 # `group_by_length=True`.) `DataCollatorForSeq2Seq` pads labels with -100; `DataCollatorWithPadding` pads everything but the
 # labels. A `DataLoader` with workers asks its sampler for batches ahead of training, so the sampler's own count is ahead as
-# well: save the number of batches that were trained on, or use `StatefulDataLoader` (last section).
+# well: save the number of batches that were trained on, or use `StatefulDataLoader` (last section). In the loop over the
+# epochs, do not call `set_epoch` for the epoch that you resume: it would begin that epoch again. When an epoch is over, save
+# with the next epoch's number and a count of 0.
 
 # %% [markdown]
 # ## Pack documents, and no token is wasted

@@ -51,9 +51,11 @@ def drive(ans, case: Texts, tree: dict, stage) -> dict[str, Any]:
     """epochs[e]: the batches of epoch e. repeated: those of a second iteration over the last epoch. again: those of the
     last epoch by a new sampler. other: by one with another seed. resumed: what a new sampler yields with the state
     after n_done batches of epoch 1, from which the old one has gone on. resumed_twice: what another one yields with the
-    state of such a new one after n_more batches. reset: the last epoch by the old one, which has not ended epoch 1.
-    n_batches: len(). collated: the tensors of one batch. changed: whose global generators go on from another state
-    after an epoch.
+    state of such a new one after n_more batches. resumed_again: what a new one yields in a second iteration, after the
+    one that went on. reset: the last epoch by the old one, which has not ended epoch 1. reset_loaded: by a new one that
+    has loaded the state. left: a second iteration over epoch 1, after one that was left early. over: what a new one
+    yields with the state after the end of epoch 1. n_batches: len(). collated: the tensors of one batch. changed: whose
+    global generators go on from another state after an epoch.
     """
     lengths = tree["lengths"].tolist()
 
@@ -86,18 +88,29 @@ def drive(ans, case: Texts, tree: dict, stage) -> dict[str, Any]:
         next(going, None)
         return state
 
-    stopped = sampler(case.seed)
-    stopped.set_epoch(1)
+    def in_epoch_1():
+        new = sampler(case.seed)
+        new.set_epoch(1)
+        return new
+
+    stopped, left, ended = in_epoch_1(), in_epoch_1(), in_epoch_1()
     state = state_after(case.n_done, stopped)
+    state_after(case.n_done, left)
+    batches(ended)
+    going_on = resumed(state)
     return {
         "epochs": epochs,
         "repeated": batches(mine),
         "n_batches": len(mine),
         "again": last_epoch(sampler(case.seed)),
         "other": last_epoch(sampler(case.seed + OTHER_SEED)),
-        "resumed": batches(resumed(state)),
+        "resumed": batches(going_on),
+        "resumed_again": batches(going_on),
         "resumed_twice": batches(resumed(state_after(case.n_more, resumed(state)))),
         "reset": last_epoch(stopped),
+        "reset_loaded": last_epoch(resumed(state)),
+        "left": batches(left),
+        "over": batches(resumed(ended.state_dict())),
         "collated": dict(ans.collate([text.clone() for text in tree["batch"]])),
         "changed": changed,
     }

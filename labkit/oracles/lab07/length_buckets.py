@@ -114,8 +114,8 @@ LENGTH_BUCKETS = Oracle(
         Hint(
             lambda run: (
                 CANNOT_TELL
-                if goes_on(run) is None
-                else run.case.n_done > 0 and run.got["resumed"] == run.got["epochs"][1]
+                if goes_on(run) is None or run.case.n_done == 0
+                else run.got["resumed"] == run.got["epochs"][1]
             ),
             "The epoch begins again. The state has to hold how many batches were yielded, and the next iteration skips "
             "that many.",
@@ -155,14 +155,41 @@ LENGTH_BUCKETS = Oracle(
             "on from the number in the state.",
         ),
         Hint(
-            lambda run: (
-                CANNOT_TELL if starts_over(run) is None else run.got["reset"] == one_later(run, run.got["epochs"][-1])
-            ),
-            "set_epoch begins a whole epoch, so it sets the count of batches back to 0.",
+            lambda run: CANNOT_TELL if run.got["repeated"] == run.got["epochs"][-1] else run.got["repeated"] == [],
+            "A second iteration yields nothing: the count of batches has to go back to 0 where an iteration begins.",
         ),
         Hint(
-            lambda run: CANNOT_TELL if run.got["repeated"] == run.got["epochs"][-1] else run.got["repeated"] == [],
-            "A second iteration yields nothing: after the last batch the count has to go back to 0.",
+            lambda run: (
+                CANNOT_TELL
+                if starts_over(run) is None
+                else run.got["left"] == one_later(run, run.got["epochs"][1]) != run.got["epochs"][1]
+            ),
+            "An iteration goes on where the one before it was left, so a look at next(iter(loader)) takes a batch out of "
+            "the epoch, and nobody notices. Only the iteration right after load_state_dict goes on from a saved place: "
+            "keep that place in an attribute of its own, and set it back to 0 once an iteration has begun there.",
+        ),
+        Hint(
+            lambda run: (
+                CANNOT_TELL
+                if starts_over(run) is None
+                else run.case.n_done > 0 and run.got["reset_loaded"] == run.got["epochs"][-1][run.case.n_done :]
+            ),
+            "set_epoch begins a whole epoch, so it sets the place that load_state_dict has saved back to 0.",
+        ),
+        Hint(
+            lambda run: (
+                CANNOT_TELL
+                if starts_over(run) is None
+                else run.case.n_done > 0 and run.got["resumed_again"] == rest(run, run.case.n_done)
+            ),
+            "After load_state_dict every iteration yields the rest of the epoch, and the batches before it never come "
+            "again. The saved place counts for one iteration: set it back to 0 where that begins.",
+        ),
+        Hint(
+            lambda run: run.got["over"] == run.got["epochs"][1] and run.got["resumed"] == rest(run, run.case.n_done),
+            "After its last batch the state says that the epoch has not begun, so a run that is saved there and loaded "
+            "again trains on the whole epoch a second time. Leave the count as it is when the epoch ends, and begin "
+            "at 0 where the next iteration begins.",
         ),
         Hint(
             lambda run: bool(run.got["changed"]) and each_once(run) is None and little_padding(run) is None,

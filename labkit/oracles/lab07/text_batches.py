@@ -117,7 +117,9 @@ def random_order(run: CaseRun[Texts]) -> str | None:
 
 
 def goes_on(run: CaseRun[Texts]) -> str | None:
-    """From a state on, the rest of the epoch follows, and from a state of that, the rest of the rest."""
+    """From a state on, the rest of the epoch follows, and from a state of that, the rest of the rest. After the end of
+    the epoch nothing is left.
+    """
     got, n_done, n_more = run.got, run.case.n_done, run.case.n_more
     if got["resumed"] != rest(run, n_done):
         what = _instead(got["resumed"], rest(run, n_done))
@@ -125,15 +127,25 @@ def goes_on(run: CaseRun[Texts]) -> str | None:
     if got["resumed_twice"] != rest(run, n_done + n_more):
         what = _instead(got["resumed_twice"], rest(run, n_done + n_more))
         return f"interrupted after {n_done} batches of epoch 1 and again after {n_more} more, it then yields {what}"
+    if got["over"]:
+        what = _instead(got["over"], [])
+        return f"with the state after the end of epoch 1 a new sampler yields {what}"
     return None
 
 
 def starts_over(run: CaseRun[Texts]) -> str | None:
-    """set_epoch begins a whole epoch, wherever the last one was left."""
-    if run.got["reset"] == run.got["epochs"][-1]:
-        return None
-    what = _instead(run.got["reset"], run.got["epochs"][-1])
-    return f"set_epoch(2) within epoch 1, and the next iteration yields {what}"
+    """Whatever does not come right after load_state_dict is a whole epoch, wherever the last one was left."""
+    _, epoch_1, epoch_2 = run.got["epochs"]
+    n_left = min(run.case.n_done + 1, len(epoch_1))
+    for name, wanted, when in (
+        ("left", epoch_1, f"after an iteration over epoch 1 that was left after {n_left} batches, the next one yields"),
+        ("reset", epoch_2, "set_epoch(2) within epoch 1, and the next iteration yields"),
+        ("reset_loaded", epoch_2, "set_epoch(2) right after load_state_dict, and the next iteration yields"),
+        ("resumed_again", epoch_1, "the second iteration after load_state_dict yields"),
+    ):
+        if run.got[name] != wanted:
+            return f"{when} {_instead(run.got[name], wanted)}"
+    return None
 
 
 def rest(run: CaseRun[Texts], n_done: int) -> list[list[int]]:

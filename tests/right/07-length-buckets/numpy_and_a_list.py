@@ -7,7 +7,7 @@ class LengthBatches:
         self.set_epoch(0)
 
     def set_epoch(self, epoch):
-        self.state = {"epoch": epoch, "at": 0}
+        self.state, self.start = {"epoch": epoch, "at": 0}, 0
 
     def __len__(self):
         return -(-len(self.lengths) // self.batch_size)
@@ -25,16 +25,16 @@ class LengthBatches:
         pools = [whole[at : at + 60 * size] for at in range(0, n_whole, 60 * size)]
         batches = [batch for pool in pools for batch in pool[self.lengths[pool].argsort()].reshape(-1, size)] + rest
         batches = [batches[at] for at in rng.permutation(len(batches))]
+        self.state["at"], self.start = self.start, 0
         for batch in batches[self.state["at"] :]:
             self.state["at"] += 1
             yield batch
-        self.state["at"] = 0
 
     def state_dict(self):
         return dict(self.state)
 
     def load_state_dict(self, state):
-        self.state = dict(state)
+        self.state, self.start = dict(state), state["at"]
 
 
 def collate(texts):
