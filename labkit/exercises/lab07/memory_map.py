@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -19,6 +20,8 @@ MEMORY_BYTES = 192 * MiB
 N_LARGE_DOCUMENTS = 20_000
 """Documents in the index of the large file."""
 N_LARGE_WINDOWS = 3
+N_READ_WINDOWS, N_READ_DOCUMENTS = 2000, 40
+"""Of the large file, to see whether the object keeps what it has read."""
 N_STREAMED, STREAMED_TOKENS = 256, 8192
 """Documents that are written as they come, 4 MiB of 16-bit numbers in all, and the tokens of each."""
 EARLIER = bytes(range(48))
@@ -70,8 +73,8 @@ def drive(ans, case: Corpus, tree: dict, stage) -> dict[str, Any]:
     all of a small file, in order, n_windows what len() says, and past_end what came of the index after the last one,
     None where that was an IndexError. documents: all of them. large: windows of the large file. Of its object,
     kept_bytes: what it holds in Python's and NumPy's memory; own_bytes: by how much the process's own memory grew
-    meanwhile, None where the system does not tell; open_files, copying_maps: its attributes that are open files, or
-    maps with mode="c".
+    meanwhile, None where the system does not tell; read_bytes: what it holds more after many reads; open_files,
+    copying_maps: its attributes that are open files, or maps with mode="c".
     """
     written, right, large = (str(stage.tmp / name) for name in ("written", "right", "large"))
     for ending in (".bin", ".idx"):
@@ -105,6 +108,7 @@ def drive(ans, case: Corpus, tree: dict, stage) -> dict[str, Any]:
         "large": of_places,
         "kept_bytes": kept_bytes,
         "own_bytes": None if after_bytes is None else after_bytes - before_bytes,
+        "read_bytes": bytes_kept(lambda: read_many(of_large)),
         "open_files": sorted(name for name, value in held if isinstance(value, io.IOBase)),
         "copying_maps": sorted(name for name, value in held if isinstance(value, np.memmap) and value.mode == "c"),
     }
@@ -133,6 +137,25 @@ def peak_bytes(work: Callable[[], object]) -> int:
     try:
         work()
         return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def read_many(dataset: Any) -> None:
+    """Windows and documents from the beginning, of which nobody keeps any."""
+    for index in range(min(N_READ_WINDOWS, len(dataset))):
+        dataset[index]
+    for number in range(N_READ_DOCUMENTS):
+        dataset.document(number)
+
+
+def bytes_kept(work: Callable[[], object]) -> int:
+    """What Python and NumPy hold after the work beyond what they held before."""
+    tracemalloc.start()
+    try:
+        work()
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
 

@@ -8,7 +8,14 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from labkit.exercises.lab07.memory_map import N_LARGE_DOCUMENTS, N_STREAMED, STREAMED_TOKENS, Corpus
+from labkit.exercises.lab07.memory_map import (
+    N_LARGE_DOCUMENTS,
+    N_READ_DOCUMENTS,
+    N_READ_WINDOWS,
+    N_STREAMED,
+    STREAMED_TOKENS,
+    Corpus,
+)
 from labkit.oracles.hints import once
 from labkit.spec import CaseRun, KiB, MiB
 
@@ -16,6 +23,8 @@ MOST_KEPT_BYTES = 8 * (N_LARGE_DOCUMENTS + 1) + 256 * KiB
 """The borders as numbers of 8 bytes, and what objects take."""
 MOST_OWN_BYTES = 16 * MiB
 """By how much a process may grow meanwhile. What is loaded is 96 MiB or more."""
+MOST_READ_BYTES = 128 * KiB
+"""What an object may hold more after many reads. Small windows that are kept take at least three times as much."""
 MOST_STREAMED_BYTES = MiB
 """While 4 MiB of tokens are written: a document as a list and as numbers, several times over."""
 
@@ -113,6 +122,17 @@ def keeps_little(run: CaseRun[Corpus]) -> str | None:
     return (
         f"for a file of {run.case.large_mib} MiB with {N_LARGE_DOCUMENTS:,} documents, the object holds "
         f"{kept / KiB:,.0f} KiB; {MOST_KEPT_BYTES / KiB:,.0f} KiB are enough"
+    )
+
+
+def keeps_nothing_read(run: CaseRun[Corpus]) -> str | None:
+    """No window stays in the object once it was read."""
+    grown = run.got["read_bytes"]
+    if grown <= MOST_READ_BYTES:
+        return None
+    return (
+        f"after up to {N_READ_WINDOWS:,} windows and {N_READ_DOCUMENTS} documents of the large file were read, the "
+        f"object holds {grown / KiB:,.0f} KiB more than before"
     )
 
 

@@ -13,6 +13,7 @@ from labkit.oracles.lab07.mapped import (
     ends,
     files,
     keeps_little,
+    keeps_nothing_read,
     large_windows,
     lengths_for_borders,
     no_copying_map,
@@ -86,6 +87,7 @@ MEMORY_MAP = Oracle(
         all_documents,
         large_windows,
         keeps_little,
+        keeps_nothing_read,
         no_open_file,
         no_copying_map,
     ),
@@ -156,6 +158,12 @@ MEMORY_MAP = Oracle(
         Hint(
             lambda run: keeps_little(run) is not None,
             "There is an object for each document. Keep the boundaries in one array, or map them as well.",
+        ),
+        Hint(
+            lambda run: keeps_nothing_read(run) is not None,
+            "The object keeps what it has read, in a dictionary, a list or a functools.cache, so it grows until the "
+            "whole file is in memory, in each worker anew. Keep nothing: the system keeps the pages of the file, once "
+            "for all workers, and drops them if memory is short.",
         ),
         Hint(
             lambda run: bool(run.got["copying_maps"]),
