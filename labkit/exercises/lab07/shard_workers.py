@@ -34,7 +34,8 @@ def no_inputs(case: Grid, gen: torch.Generator) -> dict[str, Any]:
 
 def drive(ans, case: Grid, tree: dict, stage) -> dict[str, Any]:
     """epochs[e][r][w]: what worker w of rank r yields in epoch e, pairs of a sample's number and of what its generator
-    drew. n_loads[e]: the calls of `load`. again: the last epoch of a run that begins with it, in other processes whose
+    drew. n_loads[e]: the calls of `load`. started: how many samples the workers of rank 0 yield if each is asked for
+    one, and the calls of `load` meanwhile. again: the last epoch of a run that begins with it, in other processes whose
     global generators have other seeds. other: the last epoch with another seed. changed: whose global generators have
     another state after loading in the main process.
     """
@@ -70,11 +71,15 @@ def drive(ans, case: Grid, tree: dict, stage) -> dict[str, Any]:
         before = n_loads
         epochs.append(epoch_of(mine, 31_337 + 1_000 * epoch))
         loads.append(n_loads - before)
+    before, new = n_loads, ranks(case.seed)[0]
+    firsts, _ = play_workers(new, case.n_workers, 31_337, most=1)
+    started = [sum(map(len, firsts)), n_loads - before]
     with another_process(ans.WorkerSamples):
         again = last_epoch(case.seed, 71_993)
     return {
         "epochs": epochs,
         "n_loads": loads,
+        "started": started,
         "again": again,
         "other": last_epoch(case.seed + OTHER_SEED, 88_001),
         "changed": sorted(changed),

@@ -14,6 +14,7 @@ from labkit.oracles.lab07.shares import (
     is_split,
     none_twice,
     other_order,
+    other_samples,
     random_order,
     same_left_out,
     same_order,
@@ -22,6 +23,7 @@ from labkit.oracles.lab07.shares import (
     seen,
     share,
     total,
+    when_asked,
     workers_of,
 )
 from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle
@@ -125,6 +127,14 @@ workers_alike = drawn_alike("epoch", "rank", can_tell=lambda case: case.n_worker
 ranks_alike = drawn_alike("epoch", "worker", can_tell=lambda case: case.world_size > 1)
 
 
+def from_the_process(run: CaseRun[Grid]) -> object:
+    """Other numbers in another run, and the same on all ranks. CANNOT_TELL where the main process loads or nobody."""
+    if run.case.n_workers == 0 or share(run.case) == 0:
+        return CANNOT_TELL
+    others = is_split(run) and not other_samples(run) and run.got["again"] != run.got["epochs"][-1]
+    return others and (run.case.world_size == 1 or bool(ranks_alike(run)))
+
+
 epochs_alike = drawn_alike("rank", "worker")
 
 
@@ -140,7 +150,7 @@ def in_a_long_epoch(when: Callable[[CaseRun[Grid]], object]) -> Callable[[CaseRu
 
 SHARD_WORKERS = Oracle(
     id="07-shard-workers",
-    judge=(equal_shares, none_twice, different_numbers, random_order),
+    judge=(equal_shares, none_twice, when_asked, different_numbers, random_order),
     errors={
         "'NoneType' object has no attribute": "Without workers (num_workers=0) the main process loads, and "
         "get_worker_info() returns None.",
@@ -201,6 +211,12 @@ SHARD_WORKERS = Oracle(
             "Samples are loaded that this worker does not yield. Choose the numbers first, then load.",
         ),
         Hint(
+            lambda run: CANNOT_TELL if when_asked(run) is None else is_split(run),
+            "A worker loads its whole share before it yields the first sample: training waits for it, and a share of a "
+            "large dataset does not fit into memory. A list is made as a whole before `yield from` begins. Load one "
+            "sample, yield it, then load the next.",
+        ),
+        Hint(
             lambda run: is_split(run) and any(one == other for one, other in alike(run)),
             "Samples of one worker are augmented alike: the generator is made anew for each of them, with the same "
             "seed. Make it once at the start of __iter__, or let its seed depend on the sample, too.",
@@ -213,6 +229,13 @@ SHARD_WORKERS = Oracle(
         Hint(
             workers_alike,
             "All workers of a rank draw the same numbers. The worker's id belongs in the seed.",
+        ),
+        Hint(
+            from_the_process,
+            "A run that goes on in epoch 2 has other numbers than one that came there from epoch 0, so they come from "
+            "the process: from a global generator, torch.initial_seed() or the seed of get_worker_info(). These differ "
+            "from run to run, and worker 0 has the same on every rank whose training began with the same manual_seed. "
+            "Make a torch.Generator, and seed it from seed, epoch, rank and worker, and from nothing else.",
         ),
         Hint(
             ranks_alike,

@@ -76,6 +76,15 @@ def none_twice(run: CaseRun[Grid]) -> str | None:
     return None
 
 
+def when_asked(run: CaseRun[Grid]) -> str | None:
+    """A sample is loaded when it is asked for, or one before."""
+    n_yielded, n_loaded = run.got["started"]
+    if n_loaded <= 2 * n_yielded:
+        return None
+    who = f"each of the {run.case.n_workers} workers" if run.case.n_workers else "the main process"
+    return f"to yield one sample in {who} of rank 0, load was called {n_loaded} times"
+
+
 @once
 def alike(run: CaseRun[Grid]) -> list[tuple[Place, Place]]:
     """Pairs of places that drew the same number."""
@@ -148,13 +157,18 @@ def random_order(run: CaseRun[Grid]) -> str | None:
             return "another seed gives the same order"
     if seeds_alike(run):
         return "another seed gives samples the same random numbers"
-    if _samples(got["again"]) != _samples(got["epochs"][-1]):
+    if other_samples(run):
         return "a new run with set_epoch(2) does not yield the samples that the old one yielded in epoch 2"
     if got["again"] != got["epochs"][-1]:
         return "a new run with set_epoch(2) has other random numbers than the old one had in epoch 2"
     if got["changed"]:
         return f"without workers, loading changes the state of the global generator of {got['changed'][0]}"
     return None
+
+
+def other_samples(run: CaseRun[Grid]) -> bool:
+    """A run that begins with the last epoch yields other samples there."""
+    return _samples(run.got["again"]) != _samples(run.got["epochs"][-1])
 
 
 def _samples(epoch: list) -> list[list[list[int]]]:
