@@ -281,14 +281,15 @@ print(f"batches by length: {100 * ways['batches by length'].padding:.2f} % paddi
 #
 # - `pack(lengths, window)` returns a list of windows, each a list of document numbers. Every document is in exactly one of
 #   them, uncut. No document is longer than a window, and most are far shorter, so the windows can be filled almost
-#   completely: if all tokens together would fill $k$ windows, `pack` opens at most $1.01\,k + 1$. With 100,000 documents it
-#   may take a few seconds.
+#   completely. Let $k$ be the number of all tokens divided by `window`, rounded up: no packing needs fewer windows. `pack`
+#   opens at most $1.01\,k + 1$ windows, rounded up. With 100,000 documents it may take a few seconds.
 # - `lay_out(documents, window)` lays some documents out in one window, in the given order, and returns a dictionary of four
 #   tensors. The first three have `window` entries of int64, the last one is int32:
 #   - `input_ids`: the tokens, then 0 for padding (0 may be a token as well),
 #   - `position_ids`: a token's place in its own document, and 0 for padding,
 #   - `labels`: for each token the one that follows it in the same document, and `IGNORED` where there is none, and for
-#     padding,
+#     padding. (Here you shift the labels yourself, because only you know the boundaries: a model that shifts the whole
+#     window would ask each document's last token for the next document's first one.)
 #   - `cu_seqlens`: where each document begins, and where the last one ends. Padding belongs to no document.
 #
 # <details><summary>Hint 1: a nudge</summary>
@@ -420,7 +421,7 @@ labkit.figures.packed_mask((7, 9, 5), (0, 24), 24)
 #
 # - Each rank gets `n // world_size` samples of an epoch, and its workers share them evenly: their shares differ by at
 #   most one sample. No sample comes twice, and at most `world_size - 1` are left out. `load` is called for what is
-#   yielded, and for nothing else.
+#   yielded, and for nothing else. It is called when the sample is asked for: a worker's whole share may not fit into memory.
 # - The order is random. Every epoch has a different order, deals different samples to a rank, and leaves different
 #   samples out.
 # - No two samples are augmented with the same random numbers: not on two workers, not on two ranks, not in two epochs, and

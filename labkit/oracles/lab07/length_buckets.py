@@ -164,9 +164,9 @@ LENGTH_BUCKETS = Oracle(
                 if starts_over(run) is None
                 else run.got["left"] == one_later(run, run.got["epochs"][1]) != run.got["epochs"][1]
             ),
-            "An iteration goes on where the one before it was left, so a look at next(iter(loader)) takes a batch out of "
-            "the epoch, and nobody notices. Only the iteration right after load_state_dict goes on from a saved place: "
-            "keep that place in an attribute of its own, and set it back to 0 once an iteration has begun there.",
+            "An iteration goes on where the one before it was left, so a look at next(iter(loader)) takes a batch out "
+            "of the epoch, and nobody notices. Only the iteration right after load_state_dict goes on from a saved "
+            "place: keep that place in an attribute of its own, and set it back to 0 where an iteration begins there.",
         ),
         Hint(
             lambda run: (
