@@ -85,7 +85,7 @@ print(
 #
 # The rows of a batch must have one length, so all but the longest text are filled up with **padding**. The GPU computes
 # on padding as on anything else. Texts have very different lengths: those of the 20,000 below are as in a corpus of web
-# pages, with a median of 90 tokens, a mean of 143, and at most 1,024. If every text is padded to 1,024, 86 % of what
+# pages, with a median of 88 tokens, a mean of 143, and at most 1,024. If every text is padded to 1,024, 86 % of what
 # the GPU computes on is padding.
 #
 # **Predict:** Each batch of 32 texts is padded only to its own longest text. How much of it is padding then, in percent?
@@ -106,8 +106,8 @@ guesses.settle("padding of random batches", 100 * ways["padded to the batch's lo
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# 80 %. Of 32 texts one is nearly always long: the longest has 712 tokens on average, and the mean is 143. The larger the
-# batch, the worse.
+# 80 %. A batch is as wide as its longest text, and the longest of 32 texts has 712 tokens on average, five times the mean of
+# 143. The larger the batch, the worse.
 #
 # </details>
 #
@@ -129,9 +129,9 @@ guesses.settle("padding of random batches", 100 * ways["padded to the batch's lo
 # - Iterating a `LengthBatches` yields the batches of one epoch, each a list of indices into `lengths`. Every text comes
 #   once. All batches have `batch_size` texts, except one, which may have fewer. Over the whole epoch, at most 20 % of
 #   what the batches hold is padding.
-# - The order is random. The batches are not sorted by length; the next epoch has them in another order, and most texts
-#   share their batch with different texts there. The order depends only on the seed and the epoch. Do not use or seed
-#   the global generators.
+# - The order is random. The batches are not sorted by length. Every epoch has them in another order, and puts most texts
+#   into a batch with other texts than before. The order depends only on the seed and the epoch. Do not use or seed the
+#   global generators.
 # - `set_epoch` chooses the epoch, and without it the epoch stays the same. Every iteration yields the whole epoch, even if
 #   the iteration before it was left early. (People look at `next(iter(loader))` before they train.) There is one
 #   exception:
@@ -381,8 +381,9 @@ documents = [torch.arange(1, length + 1) for length in (7, 9, 5)]
 labkit.figures.packed_mask((7, 9, 5), lay_out(documents, 24)["cu_seqlens"].tolist(), 24)
 
 # %% [markdown]
-# And this is what a plain causal mask would allow in the same window. A red square is a pair of tokens that do not belong
-# to the same document.
+# And this is what a plain causal mask would allow in the same window. A red square is a token that attends to another
+# document. In the last three rows, padding attends to everything. That costs time but changes no loss, because padding
+# has no label.
 
 # %% tags=["figure"]
 labkit.figures.packed_mask((7, 9, 5), (0, 24), 24)
@@ -399,14 +400,14 @@ labkit.figures.packed_mask((7, 9, 5), (0, 24), 24)
 # %% [markdown]
 # ## Give every worker its own samples
 #
-# A worker of a `DataLoader` is a process, and it begins as a **copy** of the main one. Nothing in the copy says that it is
-# one. An iterable dataset that is copied into four workers yields everything four times. A random generator that is copied
+# A worker of a `DataLoader` is a process, and it begins as a **copy** of the main one. Unless the copied dataset asks, it
+# does not know that it runs in a worker. An iterable dataset that is copied into four workers yields everything four times. A random generator that is copied
 # into four workers draws the same numbers four times. And because the workers are copied again for every epoch, from a main
 # process whose generator never drew anything, every epoch draws the same numbers once more.
 #
-# Two things differ from worker to worker. `get_worker_info()` returns the worker's `id`, and `num_workers`. (In the main
-# process it returns `None`. With `num_workers=0` the main process loads, so you will meet that, too.) And `DataLoader` seeds
-# the *global* generators of `torch`, `random` and NumPy differently in each of its workers.
+# Two things differ from worker to worker. `get_worker_info()` returns the worker's `id`, and `num_workers`. And `DataLoader`
+# seeds the *global* generators of `torch`, `random` and NumPy differently in each of its workers. With `num_workers=0` there
+# is no worker: the main process loads, and `get_worker_info()` returns `None` there. Your dataset has to work in both.
 #
 # With several GPUs, each has a process of its own, with its own `DataLoader`. The processes are numbered: a process's number
 # is its **rank**, and their number is the `world_size`. Now there are two more traps. Training scripts begin with the same
@@ -522,9 +523,9 @@ print(f"with {len({number for _, number in seen}):,} different augmentations")
 # %% [markdown]
 # ## Read a corpus that does not fit into memory
 #
-# The tokens of a language model's corpus are one long row of numbers. As a list of Python lists, a token takes 8 bytes for its
-# place and, if it is above 256, up to 32 bytes more for its object. What is worse, **workers copy them by reading them**. After
-# a fork all processes share their memory, page by page, until one of them writes to a page. But Python counts in every object
+# The tokens of a language model's corpus are one long row of numbers. A Python list stores a pointer of 8 bytes for each token,
+# and each number above 256 is an object of its own, which takes up to 32 bytes more. Worse, **a worker that only reads a
+# Python list makes its own copy of it**. After a fork all processes share their memory, page by page, until one of them writes to a page. But Python counts in every object
 # how many references there are to it, so reading a list writes to each object in it. A worker that has gone through a list of
 # two million strings owns a copy of all of them.
 #
@@ -631,9 +632,10 @@ for name, one in resident.items():
     print(f"{name:20}{one.own_mib:6.1f} MiB of its own{one.file_mib:7.1f} MiB of the file")
 
 # %% [markdown]
-# Loading copies the whole file into your process's own memory. Mapping leaves the file to the system, which may map far
-# more than you have touched, in blocks of up to 2 MiB, if they happen to be in its cache. But these pages are not
-# yours. Every process that maps the file uses the same ones, and the system takes them back when memory is short.
+# `np.fromfile` copies the whole file into your process's own memory. With a map, the pages belong to the system. It may map
+# far more than you have read, in blocks of up to 2 MiB, if these are in its cache anyway. But they do not count as your
+# process's own memory: every process that maps the file uses the same pages, and the system takes them back when memory
+# is short.
 #
 # And this is what workers do to a Python list. One worker goes through half a million strings, which the main process made
 # before the fork. It only reads them. The same strings then stand in one NumPy array.
@@ -660,8 +662,8 @@ lab07_files.compare_formats(write_tokens, TokenWindows)
 # %% [markdown]
 # A window of your file is one slice. HDF5 looks the chunk up and copies (and decompresses) it; LMDB walks down a tree
 # of keys to a record, which is as fast for records that differ in size. If LMDB is ahead of your file, then only because
-# of NumPy: its class `memmap` takes some microseconds for each window. `np.asarray(np.memmap(...))` is the same map as a
-# plain array, and a window of that takes one. Take HDF5 for arrays of many dimensions that the tools of other fields
+# of NumPy: cutting a window out of an `np.memmap` takes some microseconds. `np.asarray(np.memmap(...))` makes a plain array
+# of the same map, without reading it, and cutting a window out of that takes only one microsecond. Take HDF5 for arrays of many dimensions that the tools of other fields
 # have to read, LMDB for millions of small records, and a plain file if a plain file is enough.
 
 # %% [markdown]
@@ -689,7 +691,7 @@ def slow_train(DataLoader, dataset, model, device, n_epochs, batch_size, n_cores
 
 # %% [markdown]
 # The loop runs on the simulated device of lab 09: `device` stands for a GPU, and `DataLoader` for PyTorch's, with the same
-# arguments. Both work on a virtual clock. You need to know four things about them:
+# arguments. Both work on a virtual clock. You need to know five things about them:
 #
 # - **Loading** a sample takes time on one core. With `num_workers=0` the main process does it, and can do nothing else
 #   meanwhile. Workers load beside it, each a whole batch, two batches ahead.
@@ -697,11 +699,11 @@ def slow_train(DataLoader, dataset, model, device, n_epochs, batch_size, n_cores
 #   epoch, unless `persistent_workers=True`.
 # - **Kernels** are only launched by the host, which goes on at once. In each step the host spends some time in Python before
 #   the first kernel starts.
-# - A **copy** to the device takes time in proportion to its bytes. The host waits for it, and first for all kernels that were
-#   launched before, unless two things are true: the batch lies in **pinned memory** (`pin_memory=True`), from where the
-#   device can fetch it by itself, and the copy is asked for with `non_blocking=True`. As on a real GPU,
-#   `x.to(device, torch.float32)` converts on the host and copies float32, unless it is `non_blocking`: then it copies `x` as
-#   it is and converts on the device.
+# - A **copy** to the device takes time in proportion to its bytes. Usually the host waits until it is done, and before that
+#   until all kernels launched so far are done. It does not wait if two things are true: the batch lies in **pinned memory**
+#   (`pin_memory=True`), from where the device can fetch it by itself, and the copy is asked for with `non_blocking=True`.
+# - **Converting** on the way depends on that, too, as on a real GPU. `x.to(device, torch.float32)` converts on the host and
+#   then copies float32. With `non_blocking=True` it copies `x` as it is, and converts on the device.
 #
 # **Predict:** On the machine below, loading a batch takes 32 ms on one of four cores, and copying it as float32 8 ms. Each
 # step takes 6 ms of Python and 12 ms of kernels. Starting the workers takes 20 ms, and so does copying the model. How many
@@ -778,8 +780,11 @@ labkit.figures.gantt_player(
 )
 
 # %% [markdown]
-# Move the slider: with one core, loading sets the time of your loop, and with two it hardly does any more. The slow loop
-# starts no workers, so more cores change nothing.
+# In your loop the GPU computes for 192 of 300 ms. Before its first kernel, 78 ms pass: the model is copied, the workers start
+# and load the first batch, and Python takes 6 ms. The other 30 ms are copies, 2 ms for each batch after the first.
+#
+# Move the slider: with one core, loading sets the time of your loop, 570 ms. With two it costs little (328 ms), and with four
+# nothing (300 ms): eight are no faster. The slow loop starts no workers, so more cores change nothing.
 
 # %% [markdown]
 # <details><summary>Check your prediction</summary>

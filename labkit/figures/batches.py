@@ -104,8 +104,10 @@ def packed_mask(lengths: Sequence[int], cu_seqlens: Sequence[int], window: int) 
     present = [kind for kind in names if kind == ALLOWED or (kinds == kind).any()]
     handles = [Patch(color=palette(kind), label=names[kind]) for kind in present]
     figure.legend(handles=handles, loc="outside right upper", frameon=False, fontsize=9)
-    n_leaks = int((kinds == LEAK).sum())
-    axes.set_title(f"cu_seqlens = {list(cu_seqlens)}: {n_leaks:,} leaks", loc="left", fontsize=10)
+    n_filled = sum(lengths)
+    of_documents, of_padding = (int((part == LEAK).sum()) for part in (kinds[:n_filled], kinds[n_filled:]))
+    title = f"cu_seqlens = {list(cu_seqlens)}: {of_documents:,} leaks between documents"
+    axes.set_title(title + (f", {of_padding:,} of padding" if of_padding else ""), loc="left", fontsize=10)
     return figure
 
 

@@ -47,6 +47,11 @@ def test_a_mask_shows_what_leaks_and_what_is_missing() -> None:
     assert "0 leaks" in figures.packed_mask((2, 1), (0, 2, 3), 4).axes[0].get_title(loc="left")
 
 
+def test_the_title_of_a_mask_tells_leaks_between_documents_from_padding() -> None:
+    title = figures.packed_mask((7, 9, 5), (0, 24), 24).axes[0].get_title(loc="left")
+    assert "143 leaks between documents, 69 of padding" in title
+
+
 @pytest.mark.parametrize("cu_seqlens", [(0, 7, 16, 21), (0, 24)])
 def test_the_label_of_a_mask_is_not_cut_off(cu_seqlens: tuple[int, ...]) -> None:
     figure = figures.packed_mask((7, 9, 5), cu_seqlens, 24)

@@ -193,8 +193,8 @@ LENGTH_BUCKETS = Oracle(
         ),
         Hint(
             lambda run: bool(run.got["changed"]) and each_once(run) is None and little_padding(run) is None,
-            "The order comes from a global generator, from which the model's dropout draws as well. Use a "
-            "torch.Generator of the sampler's own.",
+            "The order comes from a global generator, from which other code draws as well: dropout from torch's, "
+            "augmentations from Python's or NumPy's. Use a generator of the sampler's own.",
         ),
         Hint(
             by_zeros("attention_mask", 0),

@@ -178,7 +178,8 @@ MEMORY_MAP = Oracle(
     ),
     call=lambda run: (
         f"write_tokens(<{run.case.n_documents} documents>, vocab_size={run.case.vocab_size}, path), and "
-        f"TokenWindows(path, vocab_size={run.case.vocab_size}, window={run.case.window})"
+        f"TokenWindows(path, vocab_size={run.case.vocab_size}, window={run.case.window}) on these documents and on a "
+        f"file of {run.case.large_mib} MiB"
     ),
     axis="other vocabularies and windows, and a file for which there is not enough memory",
 )

@@ -290,8 +290,8 @@ SHARD_WORKERS = Oracle(
         ),
         Hint(
             lambda run: bool(run.got["changed"]) if run.case.n_workers == 0 else CANNOT_TELL,
-            "Without workers the dataset runs in the main process, and the model's dropout draws from the global "
-            "generator there. Use a torch.Generator of your own.",
+            "Without workers the dataset runs in the main process, where other code draws from the global generators "
+            "as well, such as the model's dropout from torch's. Use a torch.Generator of your own.",
         ),
     ),
     call=lambda run: (
