@@ -280,7 +280,7 @@ print(f"batches by length: {100 * ways['batches by length'].padding:.2f} % paddi
 # Write `pack` and `lay_out`.
 #
 # - `pack(lengths, window)` returns a list of windows, each a list of document numbers. Every document is in exactly one of
-#   them, uncut. No document is longer than a window, and most are far shorter, so the windows can be filled almost
+#   them, uncut, and no window is empty. No document is longer than a window, and most are far shorter, so the windows can be filled almost
 #   completely. Let $k$ be the number of all tokens divided by `window`, rounded up: no packing needs fewer windows. `pack`
 #   opens at most $1.01\,k + 1$ windows, rounded up. With 100,000 documents it may take a few seconds.
 # - `lay_out(documents, window)` lays some documents out in one window, in the given order, and returns a dictionary of four
@@ -544,7 +544,8 @@ print(f"with {len({number for _, number in seen}):,} different augmentations")
 #   `documents` yields lists of numbers, which may not fit into memory together, so write each document as it comes.
 # - `TokenWindows(path, vocab_size, window)` is a dataset of windows: item $i$ are the tokens from $i \cdot$ `window` on, as an
 #   int64 tensor. Every token is in one window, so the last one may be shorter. An index past the last window raises an
-#   `IndexError`: that is how a `for` loop over a dataset ends. `document(number)` returns a document, also as int64.
+#   `IndexError`: that is how a `for` loop over a dataset ends. A negative index raises one as well, or counts from the end
+#   as in a list. `document(number)` returns a document, also as int64.
 # - However large the file is, the object keeps no token in memory, and at most 8 bytes per document. It can be copied into
 #   workers by a fork, so it holds no open file: all workers would share the file's one position.
 #
@@ -605,7 +606,7 @@ class TokenWindows(Dataset):
     def __getitem__(self, index: int) -> Tensor:
         """The tokens of a window, int64."""
         ### BEGIN SOLUTION
-        if index >= len(self):
+        if not 0 <= index < len(self):
             raise IndexError(index)
         start = index * self.window
         return torch.from_numpy(self.tokens[start : start + self.window].astype(np.int64))

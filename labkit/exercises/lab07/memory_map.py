@@ -71,7 +71,8 @@ def drive(ans, case: Corpus, tree: dict, stage) -> dict[str, Any]:
     """tokens, borders: the bytes of the two files that `write_tokens` made where EARLIER lay, None where that still
     lies there. streamed_bytes: the most that Python's and NumPy's memory grew while it wrote many documents. windows:
     all of a small file, in order, n_windows what len() says, and past_end what came of the index after the last one,
-    None where that was an IndexError. documents: all of them. large: windows of the large file. Of its object,
+    None where that was an IndexError. below_0: what came of index -1, None where that was an IndexError or the last
+    window. documents: all of them. large: windows of the large file. Of its object,
     kept_bytes: what it holds in Python's and NumPy's memory; own_bytes: by how much the process's own memory grew
     meanwhile, None where the system does not tell; read_bytes: what it holds more after many reads; open_files,
     copying_maps: its attributes that are open files, or maps with mode="c".
@@ -104,6 +105,7 @@ def drive(ans, case: Corpus, tree: dict, stage) -> dict[str, Any]:
         "n_windows": len(small),
         "windows": windows,
         "past_end": past_end(small),
+        "below_0": below_0(small, windows),
         "documents": documents,
         "large": of_places,
         "kept_bytes": kept_bytes,
@@ -129,6 +131,20 @@ def past_end(dataset: Any) -> str | None:
     except Exception as error:
         return f"raises {type(error).__name__}"
     return f"returns a tensor of {found.numel()} tokens" if isinstance(found, torch.Tensor) else "returns no tensor"
+
+
+def below_0(dataset: Any, windows: list) -> str | None:
+    """None where index -1 raises an IndexError, or counts from the end as that of a list."""
+    try:
+        found = dataset[-1]
+    except IndexError:
+        return None
+    except Exception as error:
+        return f"raises {type(error).__name__}"
+    if not isinstance(found, torch.Tensor):
+        return "returns no tensor"
+    is_last = bool(windows) and isinstance(windows[-1], torch.Tensor) and torch.equal(found, windows[-1])
+    return None if is_last else f"returns a tensor of {found.numel()} tokens"
 
 
 def peak_bytes(work: Callable[[], object]) -> int:

@@ -180,6 +180,12 @@ def differs_as_one_of(
     return when
 
 
+def padded_with_ignored(run: CaseRun[Packing]) -> torch.Tensor:
+    ids = true_layout(run)["input_ids"].clone()
+    ids[sum(run.case.layout) :] = IGNORED
+    return ids
+
+
 def running_on(run: CaseRun[Packing]) -> torch.Tensor:
     return torch.arange(run.case.window)
 

@@ -211,6 +211,11 @@ LENGTH_BUCKETS = Oracle(
             "The labels are shifted by one. Models of transformers do that themselves, so the labels are the tokens.",
         ),
         Hint(
+            as_padding("input_ids", IGNORED),
+            "The padding of input_ids is -100, and an embedding has no row -100: it raises an error, on a GPU one that "
+            "names another line. -100 is for the labels alone.",
+        ),
+        Hint(
             as_padding("labels", 0),
             "The padding has labels, so the loss asks the model to predict padding. Its label is -100.",
         ),

@@ -76,7 +76,10 @@ def all_windows(run: CaseRun[Corpus]) -> str | None:
 
 def ends(run: CaseRun[Corpus]) -> str | None:
     past_end, n = run.got["past_end"], run.got["n_windows"]
-    return None if past_end is None else f"of {n} windows, item {n} {past_end}, and should raise an IndexError"
+    if past_end is not None:
+        return f"of {n} windows, item {n} {past_end}, and should raise an IndexError"
+    below_0 = run.got["below_0"]
+    return None if below_0 is None else f"item -1 {below_0}; it should be the last window, or raise an IndexError"
 
 
 def writes_as_they_come(run: CaseRun[Corpus]) -> str | None:

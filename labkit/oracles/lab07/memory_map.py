@@ -121,6 +121,13 @@ MEMORY_MAP = Oracle(
             "tokens.",
         ),
         Hint(
+            lambda run: (
+                run.got["borders"] is not None
+                and torch.equal(run.got["borders"], as_bytes(lengths_for_borders(run).cumsum(0), np.int32))
+            ),
+            "The index has 4 bytes for each entry. It has to be int64: a corpus may have more than 2^31 tokens.",
+        ),
+        Hint(
             lambda run: torch.equal(run.got["borders"], as_bytes(lengths_for_borders(run), np.int64)),
             "The index holds how long the documents are. It has to hold where they begin: the running sum.",
         ),
@@ -147,9 +154,14 @@ MEMORY_MAP = Oracle(
             "The last window is lost, because it is not full. Round up in len().",
         ),
         Hint(
-            lambda run: all_windows(run) is None and ends(run) is not None,
+            lambda run: all_windows(run) is None and run.got["past_end"] is not None,
             "A for loop over the dataset never ends: it asks for item 0, 1, 2, ... until an IndexError. A slice past "
             "the end of an array is empty and raises nothing, so raise it yourself where index >= len(self).",
+        ),
+        Hint(
+            lambda run: all_windows(run) is None and run.got["below_0"] is not None,
+            "A negative index gets a wrong window without a warning: -1 * window is no place in the file. Raise an "
+            "IndexError there as well, or let it count from the end.",
         ),
         Hint(
             loaded,

@@ -58,6 +58,12 @@ def fit(run: CaseRun[Packing]) -> str | None:
     return f"window {over[0]} would hold {filled[over[0]]} tokens; {run.case.window} fit" if over else None
 
 
+def no_empty_window(run: CaseRun[Packing]) -> str | None:
+    """Every window holds a document."""
+    empty = (run.got["sizes"] == 0).nonzero().flatten().tolist()
+    return f"window {empty[0]} holds no document" if empty else None
+
+
 def few(run: CaseRun[Packing]) -> str | None:
     """About as few windows as the tokens fill."""
     n, most = len(run.got["sizes"]), most_windows(run)

@@ -16,6 +16,7 @@ from labkit.oracles.lab07.layouts import (
     laid_out,
     last_one_longer,
     one_segment,
+    padded_with_ignored,
     padding_counts,
     right_but,
     rolled,
@@ -30,7 +31,7 @@ from labkit.oracles.lab07.layouts import (
     whole_window,
     with_padding,
 )
-from labkit.oracles.lab07.packed import counts, each_once, few, fit
+from labkit.oracles.lab07.packed import counts, each_once, few, fit, no_empty_window
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, KiB, Oracle
 
 BYTES_PER_TOKEN = 96
@@ -69,7 +70,7 @@ def one_after_the_other(run: CaseRun[Packing]) -> object:
 
 PACKING = Oracle(
     id="07-packing",
-    judge=(inputs_untouched, each_once, fit, few, laid_out, attention_stays),
+    judge=(inputs_untouched, each_once, fit, no_empty_window, few, laid_out, attention_stays),
     budgets=(
         Budget(
             "peak_bytes",
@@ -78,7 +79,17 @@ PACKING = Oracle(
             "tokens. cu_seqlens says the same in a few numbers, and no mask is needed.",
         ),
     ),
+    errors={
+        "pop from empty list": "A list is empty where a window is taken out of it. If it holds the windows with one "
+        "certain room, then the sorted rooms still name that room, although no window has it any more: delete it there "
+        "when its list becomes empty.",
+    },
     diagnose=(
+        Hint(
+            lambda run: pack_is_right(run) and no_empty_window(run) is not None,
+            "There are windows without a document. Each would be a row of nothing but padding: return only those that "
+            "hold a document.",
+        ),
         Hint(
             holds_lengths,
             "The windows hold the lengths of the documents. They should hold their numbers: lengths[number] is how "
@@ -166,6 +177,11 @@ PACKING = Oracle(
             differs_as_one_of("labels", by_ids, by_labels),
             "A 0 that is a token was taken for padding, so a label is missing. What is padding follows from the "
             "lengths of the documents: a tokenizer may have a token 0.",
+        ),
+        Hint(
+            differs_as("input_ids", padded_with_ignored),
+            "The padding of input_ids is -100, and an embedding has no row -100: it raises an error, on a GPU one that "
+            "names another line. -100 is for the labels alone.",
         ),
         Hint(
             differs_as("labels", padding_counts),

@@ -58,8 +58,8 @@ def best_s(case_of: CaseRun[Images]) -> float:
 def right_total(run: CaseRun[Images]) -> str | None:
     """The losses are those of the slow loop."""
     got, wanted = run.got["total"], total_of(run)
-    if isinstance(got, torch.Tensor) and got.numel() == 1:
-        got = got.item()
+    if isinstance(got, torch.Tensor):
+        return f"train returns a tensor of {got.numel()} numbers, and should return a float"
     if isinstance(got, int | float) and math.isclose(got, wanted, rel_tol=CLOSE):
         return None
     shown = f"{got:.6g}" if isinstance(got, int | float) else repr(got)[:60]
@@ -139,6 +139,11 @@ SLOW_LOOP = Oracle(
         "the device, after the copy.",
     },
     diagnose=(
+        Hint(
+            lambda run: isinstance(run.got["total"], torch.Tensor),
+            "The sum is still on the device. slow_train returns a float: ask for it by total.item(), once, after the "
+            "loop, where the host has nothing left to launch.",
+        ),
         Hint(
             lambda run: math.isclose(run.got["total"], total_of(run, scale=1.0), rel_tol=1e-3),
             "The pixels are bytes from 0 to 255, and the model was given them as they are. Divide by 255 on the "

@@ -29,7 +29,7 @@ class TokenWindows:
         return -(-os.path.getsize(self.path + ".bin") // self.size // self.window)
 
     def __getitem__(self, index):
-        if index >= len(self):
+        if not 0 <= index < len(self):
             raise IndexError(f"window {index} of {len(self)}")
         return torch.tensor(self._read(".bin", self.code, self.size, index * self.window, self.window))
 
