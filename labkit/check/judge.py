@@ -234,7 +234,7 @@ def _from_trouble(oracle: Oracle, run: Observation) -> _Failure:
         hint = _COLLECTIVE_HINT if together else one_by_one
     if any(part in trouble.text for part in _WITHOUT_A_GPU):
         hint = _NO_GPU_HINT
-    if trouble.kind == "raised":
+    if trouble.kind in ("raised", "cpu"):
         hint = next((said for part, said in oracle.errors.items() if part in trouble.text), hint)
     return _Failure(_LIMITS.get(trouble.kind, "failed"), rows, hint)
 
