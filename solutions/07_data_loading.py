@@ -778,6 +778,7 @@ labkit.figures.gantt_player(
     "cores",
     values=(1, 2, 4, 8),
     start=4,
+    least_lanes={"yours": 10},  # the device, eight workers and the host: the chart keeps its height
 )
 
 # %% [markdown]

@@ -106,7 +106,7 @@ def packed_mask(lengths: Sequence[int], cu_seqlens: Sequence[int], window: int) 
     figure.legend(handles=handles, loc="outside right upper", frameon=False, fontsize=9)
     n_filled = sum(lengths)
     of_documents, of_padding = (int((part == LEAK).sum()) for part in (kinds[:n_filled], kinds[n_filled:]))
-    title = f"cu_seqlens = {list(cu_seqlens)}: {of_documents:,} leaks between documents"
+    title = f"cu_seqlens = {list(cu_seqlens)}\n{of_documents:,} leaks between documents"
     axes.set_title(title + (f", {of_padding:,} of padding" if of_padding else ""), loc="left", fontsize=10)
     return figure
 

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from labkit.figures.lanes import (
     COMPUTE,
+    HOST_LOADS,
     HOST_WORKS,
     TRANSFER,
     TRANSFER_BACK,
@@ -27,6 +28,7 @@ COLOURS = {
     "to host": TRANSFER_BACK,
     "to device": TRANSFER,
     "host works": HOST_WORKS,
+    "host loads": HOST_LOADS,
     "worker loads": WORKER_LOADS,
     "host waits": WAITS,
 }
@@ -35,16 +37,21 @@ LABELS = {
     "to host": "copies to the host",
     "to device": "copies to the device",
     "host works": "the host works",
+    "host loads": "the host loads",
     "worker loads": "a worker loads",
     "host waits": "the host waits",
 }
 
 
-def gantt(traces: Mapping[str, Sequence[Span]] | Sequence[Span], in_use: bool = False) -> Figure:
+def gantt(
+    traces: Mapping[str, Sequence[Span]] | Sequence[Span],
+    in_use: bool = False,
+    least_lanes: Mapping[str, int] | None = None,
+) -> Figure:
     """One chart for each trace, on a common time axis that starts with the first kernel or copy of each.
 
     traces: by title, or a single trace. in_use: draw below each how many copied batches are in use, where every batch
-    is copied once and needs one kernel.
+    is copied once and needs one kernel. least_lanes: by title, for how many lanes there is to be room.
     """
     if not isinstance(traces, Mapping):
         traces = {"": traces}
@@ -52,7 +59,7 @@ def gantt(traces: Mapping[str, Sequence[Span]] | Sequence[Span], in_use: bool = 
         raise ValueError("there is nothing to draw: none of the traces has a span")
     there = {span.kind for spans in traces.values() for span in spans}
     legend = {LABELS[kind]: colour for kind, colour in COLOURS.items() if kind in there}
-    panels = [_panel(title, spans, in_use) for title, spans in traces.items()]
+    panels = [_panel(title, spans, in_use, (least_lanes or {}).get(title, 0)) for title, spans in traces.items()]
     return timeline(panels, legend, "ms since the first kernel or copy")
 
 
@@ -62,14 +69,17 @@ def gantt_player(
     values: Sequence[Any],
     start: Any,
     in_use: bool = False,
+    least_lanes: Mapping[str, int] | None = None,
 ) -> object:
-    """`gantt` of traces_of(value) under a slider over the values (or pairs of a text and a value)."""
+    """`gantt` of traces_of(value) under a slider over the values (or pairs of a text and a value). least_lanes keeps
+    the height where the number of lanes depends on the value.
+    """
     known = cache(traces_of)
     known(start)  # a stub is met here, and not in the middle of a widget
-    return with_sliders(lambda value: gantt(known(value), in_use), {"value": (label, values, start)})
+    return with_sliders(lambda value: gantt(known(value), in_use, least_lanes), {"value": (label, values, start)})
 
 
-def _panel(title: str, spans: Sequence[Span], in_use: bool) -> Panel:
+def _panel(title: str, spans: Sequence[Span], in_use: bool, least_lanes: int) -> Panel:
     lanes, start_s = _lanes(spans), _first_s(spans)
     rows = list(lanes)
     bars = [
@@ -82,13 +92,14 @@ def _panel(title: str, spans: Sequence[Span], in_use: bool) -> Panel:
         )
         for span in spans
     ]
+    names = list(lanes.values()) + [""] * (least_lanes - len(lanes))
     if spans:
         title = f"{title}: {1e3 * _length_s(spans):.2f} ms".removeprefix(": ")
     if not in_use:
-        return Panel(title, list(lanes.values()), bars)
+        return Panel(title, names, bars)
     kept = _in_use(spans, start_s)
     name = f"batches in use, ≤ {max(n for _, n in kept)}"
-    return Panel(title, list(lanes.values()), bars, kept=kept, kept_name=name)
+    return Panel(title, names, bars, kept=kept, kept_name=name)
 
 
 def _in_use(spans: Sequence[Span], start_s: float) -> list[tuple[float, int]]:

@@ -20,7 +20,7 @@ COMPUTE, COMPUTE_BACK, COMPUTE_LATE = "#0072B2", "#56B4E9", "#003F66"
 """Computing in tones of blue: anything or forward, backward, and the weights' part of a backward pass for itself."""
 TRANSFER, TRANSFER_BACK = "#E69F00", "#D55E00"
 """Sending in tones of orange: weights or inputs on their way in, gradients or results on their way out."""
-HOST_WORKS, WORKER_LOADS, WAITS, KEPT = "#009E73", "#CC79A7", "#b0b7bf", "#CC79A7"
+HOST_WORKS, HOST_LOADS, WORKER_LOADS, WAITS, KEPT = "#009E73", "#882255", "#CC79A7", "#b0b7bf", "#CC79A7"
 BAR_HEIGHT, ROW_IN, HEAD_IN, FOOT_IN = 0.72, 0.34, 0.42, 0.9
 MOST_IN_A_ROW = 5
 """So many entries of a legend stand in one row."""

@@ -95,7 +95,8 @@ class WorkerSpan(Span):
         return f"worker {self.worker}"
 
 
-HOST_WORKS = ("load", "Python", "start workers")
+ON_THE_HOST = {"load": "host loads", "Python": "host works", "start workers": "host works"}
+"""The kind of what the host does, by its name."""
 LOOP = Images(n=128, n_epochs=1, step_ms=12.0, start_ms=20.0)
 
 
@@ -111,7 +112,7 @@ def timed(train: Callable, case: Images = LOOP) -> TimedLoop:
     )
     # What takes no time worth drawing is left out.
     spans = tuple(
-        replace(span, kind="host works") if span.name in HOST_WORKS else span
+        replace(span, kind=ON_THE_HOST.get(span.name, span.kind))
         for span in sim.trace
         if span.end_s - span.start_s > 1e-4
     )

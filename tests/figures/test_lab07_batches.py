@@ -10,6 +10,7 @@ from labkit import figures
 from labkit.exercises.lab07.slow_loop import Images
 from labkit.figures.batches import ALLOWED, LEAK, MISSING, NOT, in_percent, mask_kinds
 from labkit.material.lab07 import Batches, batches_of, in_random_batches, in_windows, places_moved, timed
+from labkit.simdevice import Span
 
 
 def test_padding_is_what_the_rows_leave_of_the_width() -> None:
@@ -76,3 +77,26 @@ def test_the_timeline_has_a_row_for_each_worker_above_the_hosts() -> None:
     rows = [label.get_text() for label in chart.get_yticklabels()]
     assert rows == ["default stream", "worker 0", "worker 1", "host"]
     assert sum(span.kind == "worker loads" for span in spans) == 4
+
+
+def test_loading_on_the_host_has_another_colour_than_python() -> None:
+    def train(DataLoader, dataset, model, device, n_epochs, batch_size, n_cores):
+        model = model.to(device)
+        for images in DataLoader(dataset, batch_size):
+            model(images.to(device) / 255)
+
+    spans = timed(train, Images(n=32, n_epochs=1)).spans
+    kinds = {span.name: span.kind for span in spans}
+    assert (kinds["load"], kinds["Python"]) == ("host loads", "host works")
+    labels = [text.get_text() for text in figures.gantt({"slow": spans}).legends[0].get_texts()]
+    assert {"the host works", "the host loads"} <= set(labels)
+
+
+def test_a_timeline_keeps_its_height_where_it_has_room_for_more_lanes() -> None:
+    few, many = (
+        {"yours": [Span(stream, "mm", 0.0, 1e-3, "kernel") for stream in range(n)], "slow": [Span(0, "mm", 0.0, 1e-3)]}
+        for n in (2, 5)
+    )
+    least = {"yours": 5}
+    heights = [figures.gantt(traces, least_lanes=least).get_figheight() for traces in (few, many)]
+    assert heights[0] == heights[1] > figures.gantt(few).get_figheight()

@@ -80,8 +80,8 @@ PACKING = Oracle(
         ),
     ),
     errors={
-        "of cpu time": "If no loop runs forever, the work grows too fast. With 100,000 documents, nobody can look at all "
-        "windows for each of them: look for the window by its room, of which there are only window + 1 values.",
+        "of cpu time": "If no loop runs forever, the work grows too fast. With 100,000 documents, nobody can look at "
+        "all windows for each of them: look for the window by its room, of which there are only window + 1 values.",
         "pop from empty list": "A list is empty where a window is taken out of it. If it holds the windows with one "
         "certain room, then the sorted rooms still name that room, although no window has it any more: delete it there "
         "when its list becomes empty.",
