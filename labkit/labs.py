@@ -86,7 +86,7 @@ LABS = (
         needs=("02",),
         instead=(("02", "`labkit.material.lab06.stochastic_round`"),),
     ),
-    Lab("07", "Data loading", "bridge", 210, 195),
+    Lab("07", "Data loading", "bridge", 205, 195),
     Lab("08", "Parameter-efficient fine-tuning", "memory", 195, 75),
     Lab("09", "Timing an asynchronous device", "kernels", 280, 85),
     Lab("10", "Grids, memory, and a kernel's life", "kernels", 265, 170),
