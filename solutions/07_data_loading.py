@@ -523,11 +523,11 @@ print(f"with {len({number for _, number in seen}):,} different augmentations")
 # %% [markdown]
 # ## Read a corpus that does not fit into memory
 #
-# The tokens of a language model's corpus are one long row of numbers. A Python list stores a pointer of 8 bytes for each token,
-# and each number above 256 is an object of its own, which takes up to 32 bytes more. Worse, **a worker that only reads a
-# Python list makes its own copy of it**. After a fork all processes share their memory, page by page, until one of them writes to a page. But Python counts in every object
-# how many references there are to it, so reading a list writes to each object in it. A worker that has gone through a list of
-# two million strings owns a copy of all of them.
+# The tokens of a language model's corpus are one long row of numbers. A Python list stores a pointer of 8 bytes for each
+# token, and each number above 256 is an object of its own, which takes up to 32 bytes more. Worse, **a worker that only reads
+# a Python list makes its own copy of it**. After a fork all processes share their memory, page by page, until one of them
+# writes to a page. But Python counts in every object how many references there are to it, so reading a list writes to each
+# object in it. A worker that has gone through a list of two million strings owns a copy of all of them.
 #
 # A file of plain numbers has neither problem. **Memory-mapping** makes the file look like an array. Nothing is read until an
 # element is used, and then only its page of 4 KiB, together with some of its neighbours. The pages belong to the operating
