@@ -241,6 +241,7 @@ class Oracle:
                 there, a number counted from 1: {"norms.*": "norm of step {0}"}.
     show:       (run, index) -> the input behind the first wrong element, in words, or None.
     score:      [run] -> 0..1, asked only when nothing else is wrong; None means pass or fail.
+    earned:     [run] -> (label, text) rows shown with a verdict that earns points: what the answer came to.
     record:     [run] -> plain data as JSON has it, kept with a verdict that earns points; nobody but the instructor's
                 commands reads it.
     """
@@ -261,6 +262,7 @@ class Oracle:
     places: Mapping[str, str] = field(default_factory=dict)
     show: Callable[[CaseRun, tuple[int, ...] | None], str | None] | None = None
     score: Callable[[Sequence[CaseRun]], float] | None = None
+    earned: Callable[[Sequence[CaseRun]], tuple[tuple[str, str], ...]] | None = None
     record: Callable[[Sequence[CaseRun]], Mapping[str, Any]] | None = None
 
 

@@ -51,7 +51,8 @@ class ExerciseResult:
         if self.hidden is None or self.public.score == 0:
             return self.public
         verdict = self.hidden if self.hidden.score > 0 else self.hidden.redacted()
-        return replace(verdict, budgets=self.public.budgets, record=None)
+        rows = self.public.rows if verdict.score > 0 else ()
+        return replace(verdict, rows=rows, budgets=self.public.budgets, record=None)
 
     @property
     def failed_hidden(self) -> bool:

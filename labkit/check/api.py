@@ -15,6 +15,7 @@ from dataclasses import replace
 from labkit import exercises
 from labkit.check.html import as_html
 from labkit.check.judge import judge
+from labkit.check.points import in_hundredths
 from labkit.check.text import as_text, mark_of
 from labkit.check.verdict import Verdict
 from labkit.exercises.cuda import cell_of
@@ -108,7 +109,7 @@ def progress(
         points = verdict.score * exercise.points
         earned[exercise.optional] += points
         note = " (optional)" if exercise.optional else ""
-        print(f"{mark_of(verdict)} {exercise.id:24} {points:4g} of {exercise.points:g}{note}")
+        print(f"{mark_of(verdict)} {exercise.id:24} {in_hundredths(points):4g} of {exercise.points:g}{note}")
     print(f"  {'public cases, in all':24} {_sums(earned, asked.values())}")
 
 
@@ -120,8 +121,8 @@ def _in_course(exercise: Exercise, points: Mapping[str, float]) -> Exercise:
 def _sums(earned: Mapping[bool, float], asked: Iterable[Exercise]) -> str:
     """What was earned, by whether it was optional: "15 of 19 points, and 0.9 of 1.8 for what is optional"."""
     most = {kind: sum(exercise.points for exercise in asked if exercise.optional is kind) for kind in earned}
-    text = f"{earned[False]:4g} of {most[False]:g} points"
-    return f"{text}, and {earned[True]:g} of {most[True]:g} for what is optional" if most[True] else text
+    text = f"{in_hundredths(earned[False]):4g} of {most[False]:g} points"
+    return f"{text}, and {in_hundredths(earned[True]):g} of {most[True]:g} for what is optional" if most[True] else text
 
 
 @functools.cache

@@ -111,13 +111,14 @@ def judge(
     cases = "its case passes" if n_cases == 1 else f"all {n_cases} cases pass"
     score = 1.0 if oracle.score is None else _score(oracle, runs)
     record = oracle.record(runs) if oracle.record and score > 0 else None
+    rows = oracle.earned(runs) if oracle.earned and score > 0 else ()
     if score == 1.0:
         headline = f"{exercise.id}: {cases}, {gained(score, exercise.points)}."
-        return Verdict(exercise.id, "passed", score, headline, (), None, budgets, n_passed, n_cases, record)
+        return Verdict(exercise.id, "passed", score, headline, rows, None, budgets, n_passed, n_cases, record)
     outcome: Outcome = "partial" if score > 0 else "failed"
     headline = f"{exercise.id}: {cases}, but there is more to gain: {gained(score, exercise.points)}."
     hint = first_hint(oracle, runs)
-    return Verdict(exercise.id, outcome, score, headline, (), hint, budgets, n_passed, n_cases, record)
+    return Verdict(exercise.id, outcome, score, headline, rows, hint, budgets, n_passed, n_cases, record)
 
 
 def _score(oracle: Oracle, runs: Sequence[CaseRun]) -> float:

@@ -1,4 +1,6 @@
-"""A verdict as text: one line when it passes, at most twelve when it does not."""
+"""A verdict as text: one line when it passes, and what it came to where an exercise says that; at most twelve when it
+does not.
+"""
 
 from __future__ import annotations
 
