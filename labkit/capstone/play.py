@@ -50,6 +50,7 @@ def play(text: str, seeds: Sequence[int] = PUBLIC_SEEDS, secret: int = 0, machin
         script = read(text)
         machine = machine or MACHINES[script.machine]
         found["script"] = {"steps": script.steps, "changed": script.changed, "digest": script.digest}
+        found["script"]["uses"] = script.uses
         full = _run(lambda: bill(script, BILLION, machine))
         found["bill"] = _as_tree(full)
         _check_bill(full, machine)

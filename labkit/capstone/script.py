@@ -49,6 +49,14 @@ class Script:
         """Of its tokens' layout as written: the same text has the same."""
         return hashlib.sha256(self.text.strip().encode()).hexdigest()[:16]
 
+    @property
+    def uses(self) -> list[str]:
+        """The names after a dot and the texts in it, such as "checkpoint" and "fused": what a hint need not tell it."""
+        nodes = list(ast.walk(ast.parse(self.text)))
+        names = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+        texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+        return sorted(names | (texts & {"fused"}))
+
 
 def read(text: str) -> Script:
     """The script of this text, with what it declares. Raises ScriptRefused."""

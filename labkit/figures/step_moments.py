@@ -13,11 +13,11 @@ ROWS = (
     ("AdamW's states", "#D55E00", ("if on the card", "if on the card", "if on the card")),
     ("gradients", "#E69F00", ("if micro-batches are summed", "if micro-batches are summed", "always")),
     ("kept by blocks", "#009E73", ("by all blocks", "by the blocks below", "")),
-    ("that block, at work", "#56B4E9", ("", "always", "")),
-    ("logits in float32", "#CC79A7", ("always", "", "")),
+    ("that block, at work", "#56B4E9", ("", "22 of tokens × width", "")),
+    ("logits in float32", "#CC79A7", ("3 of tokens × vocab", "", "")),
     ("weights, at work", "#8a8a8a", ("", "two new gradients", "always")),
 )
-"""What there is, its colour, and when it is alive at each moment."""
+"""What there is, its colour, and when it is alive at each moment; in place of "always" how large it is."""
 
 
 def step_moments() -> Figure:
@@ -27,7 +27,7 @@ def step_moments() -> Figure:
     for row, (_, colour, cells) in enumerate(ROWS):
         for column, when in enumerate(cells):
             if when:
-                solid = when == "always"
+                solid = when == "always" or when[0].isdigit()
                 axes.add_patch(
                     Rectangle(
                         (column + 0.04, row + 0.1),
@@ -39,7 +39,7 @@ def step_moments() -> Figure:
                         linestyle="-" if solid else "--",
                     )
                 )
-                text = "" if solid else when
+                text = "" if when == "always" else when
                 axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", fontsize=9)
     axes.set(xlim=(0, len(MOMENTS)), ylim=(len(ROWS), 0))
     axes.set_xticks([column + 0.5 for column in range(len(MOMENTS))], MOMENTS)

@@ -161,6 +161,19 @@ def test_a_score(score: float, expected: str) -> None:
     same_text(told("double = lambda x: x * 2", replace(ORACLE, score=lambda runs: score)), expected)
 
 
+def test_points_are_cut_to_two_decimals() -> None:
+    text = told("double = lambda x: x * 2", replace(ORACLE, score=lambda runs: 0.757958))
+    assert "more to gain: 1.51 of 2 points." in text
+    text = told("double = lambda x: x * 2", replace(ORACLE, score=lambda runs: 0.99999))
+    assert "more to gain: 1.99 of 2 points." in text
+
+
+@pytest.mark.parametrize(("score", "shown"), [(1.0, True), (0.5, True), (0.0, False)])
+def test_what_an_answer_came_to_is_shown_where_it_earns_points(score: float, shown: bool) -> None:
+    oracle = replace(ORACLE, score=lambda runs: score, earned=lambda runs: (("hours", f"{len(runs)} of them"),))
+    assert ("  hours     2 of them" in told("double = lambda x: x * 2", oracle)) is shown
+
+
 def test_a_property_over_all_runs() -> None:
     oracle = replace(ORACLE, judge_all=(lambda runs: "the runs are too much alike",))
     same_text(

@@ -81,6 +81,12 @@ def runs(rng: random.Random) -> tuple[Config, ...]:
         steps, n_micro = rng.randrange(20, 200), rng.choice((2, 3))
         return Config(1024, 8, words, seq_len, n_texts, n_micro, steps, bytes_per_number=2, recompute=True)
 
+    def shallow() -> Config:
+        """The two new gradients beside a block are a tenth of its peak, and not as much as two tensors of logits."""
+        heads, steps = rng.randint(7, 12), rng.randrange(20, 200)
+        words = 512 * heads - rng.randrange(40)
+        return Config(128 * heads, heads, words, 48 * heads, 2, 2, steps, 4, True, True, n_layers=2)
+
     return (
         narrow(rng.randrange(26_000, 34_000), 1024, rng.choice((4, 6))),
         narrow(rng.randrange(300, 900), 2048, rng.choice((6, 8, 10))),
@@ -88,6 +94,7 @@ def runs(rng: random.Random) -> tuple[Config, ...]:
         some(2, 3, most_words=14_000, bytes_per_number=2, n_cards=4),
         some(1, 3, bytes_per_number=2, recompute=True, states_on_host=True),
         some(1, 2, recompute=True, states_on_host=True, n_cards=4, n_layers=3),
+        shallow(),
     )
 
 

@@ -41,13 +41,13 @@ ON_CARD = """
     optimizer.step()
 """
 ON_HOST = """
-    for number, weight in enumerate(weights):
-        m, v = run.to_device(states[number][0]), run.to_device(states[number][1])
+    for place, weight in enumerate(weights):
+        m, v = run.to_device(states[place][0]), run.to_device(states[place][1])
         grad = weight.grad.float()
         m.lerp_(grad, 0.1)
         v.lerp_(grad.mul_(grad), 0.01)
         weight.data.add_(m.div(v.sqrt().add_(1e-8)).to(weight.dtype), alpha=-1e-3)
-        states[number] = run.to_host(m), run.to_host(v)
+        states[place] = run.to_host(m), run.to_host(v)
 """
 SCRIPT = """
 MACHINE = "{machine}"

@@ -169,11 +169,13 @@ def growing_batch(log: Log, rules: Rules, rng: Random) -> None:
 
 
 def overlapping_chunks(log: Log, rules: Rules, rng: Random) -> None:
-    """All tokens are evaluated, some of them twice, and in any order."""
+    """All tokens are evaluated, some of them twice, and in any order. One chunk lies inside another."""
     start = rules["evaluation"][0]
     for trial in log["trials"]:
         trial["evaluated"] = [[max(start, a - rng.randrange(1, 90)), b] for a, b in trial["evaluated"]]
         rng.shuffle(trial["evaluated"])
+        a, b = min(trial["evaluated"])
+        trial["evaluated"].insert(0, [a + (b - a) // 3, a + (b - a) // 2])
 
 
 def equal_losses(log: Log, rules: Rules, rng: Random) -> None:

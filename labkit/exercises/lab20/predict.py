@@ -44,6 +44,7 @@ PREDICT = Exercise(
         Config(1024, 8, 512, 2048, 8, 3, 30, 2, recompute=True, n_cards=4),
         Config(2048, 16, 8_000, 512, 1, 2, 60, 2, states_on_host=True),
         Config(1536, 12, 24_000, 512, 1, 3, 40, 4, True, True, n_cards=4, n_layers=6),
+        Config(1024, 8, 4_096, 384, 2, 2, 40, 4, True, True, n_layers=2),
     ),
     inputs=no_inputs,
     drive=drive,

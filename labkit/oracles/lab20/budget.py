@@ -78,46 +78,122 @@ def fits_and(holds: Callable[[Entry], bool]) -> Condition:
     return lambda run: not run.got["kind"] and holds(entry(run))
 
 
-def slower_than(level: str, category: str) -> Condition:
-    """It counts, this ghost is still ahead of it and no slower one is, and this is the largest part of its peak."""
+def slower_than(level: str) -> Condition:
+    """It counts, this ghost is still ahead of it, and no slower one is."""
 
     def behind(found: Entry) -> bool:
         hours = {name: ghost.virtual_hours for name, ghost in ghosts()[found.machine].items() if ghost.counts}
         slower = [other for name, other in hours.items() if other > hours[level]]
         ahead = found.virtual_hours > hours[level] and all(found.virtual_hours <= other for other in slower)
-        return found.counts and ahead and found.largest == category
+        return found.counts and ahead
 
     return fits_and(behind)
 
 
-_CURES = {
-    "activations": "Recompute the blocks (`kit.checkpoint`), take fewer sequences at a time and accumulate, fuse the "
-    "attention, and never hold all logits at once (`kit.chunked_loss`).",
-    "optimizer": "Two moments in float32 are 8 bytes for each parameter: `kit.AdamW8bit` keeps 2, `kit.Adafactor` "
-    "almost none.",
-    "gradients": "Keep the weights, and so the gradients, in 16 bits, or update each weight as soon as its gradient "
-    "is there (`kit.step_in_backward`).",
-    "parameters": "Ask for the model in 16 bits: `run.model(dtype=...)`. The optimizers of `kit` round such weights "
-    "stochastically.",
-    "temporaries": "The largest tensors live for a moment: the logits and their gradient, scores of eager attention, "
-    "or what an optimizer computes with in float32.",
-}
-_GAINS = {
-    "activations": "The peak is made of activations. Where there is room for them, recompute less: that is up to a "
-    "quarter of the time",
-    "optimizer": "The peak is made of the optimizer's states. Smaller ones leave room to recompute less, which is up "
-    "to a quarter of the time",
-    "gradients": "The peak is made of gradients. `kit.step_in_backward` frees each at once, and leaves room to "
-    "recompute less",
-    "parameters": "The peak is made of weights, so memory is no longer what holds you up: look for what is computed "
-    "twice, and for products in float32",
-    "temporaries": "The peak is made of temporary tensors. Split the work that makes them, and use the room to "
-    "recompute less",
-}
+_HALF = ("bfloat16", "float16", "half", "autocast")
+_CURES: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    (
+        "activations",
+        ("fused",),
+        'The attention keeps all its scores: ask for `attention="fused"`. Then look what the peak consists of.',
+    ),
+    (
+        "activations",
+        ("checkpoint",),
+        "Recompute the blocks (`kit.checkpoint`), or take fewer sequences at a time and accumulate.",
+    ),
+    (
+        "activations",
+        ("chunked_loss",),
+        "The blocks are recomputed. Never hold all logits at once (`kit.chunked_loss`), or take fewer sequences at a "
+        "time and accumulate.",
+    ),
+    ("activations", (), "Take fewer sequences at a time, and accumulate."),
+    (
+        "optimizer",
+        ("AdamW8bit", "Adafactor"),
+        "Two moments in float32 are 8 bytes for each parameter: `kit.AdamW8bit` keeps 2, `kit.Adafactor` almost none.",
+    ),
+    (
+        "optimizer",
+        ("Adafactor",),
+        "Two moments in 8 bits are 2 bytes for each parameter. `kit.Adafactor` keeps almost none.",
+    ),
+    ("optimizer", (), "Adafactor itself keeps almost nothing: what else does the script keep from step to step?"),
+    (
+        "gradients",
+        _HALF,
+        "Keep the weights, and so the gradients, in 16 bits, or update each weight as soon as its gradient is there "
+        "(`kit.step_in_backward`).",
+    ),
+    (
+        "gradients",
+        ("step_in_backward",),
+        "Update each weight as soon as its gradient is there (`kit.step_in_backward`), or take all sequences at once, "
+        "so that no gradients are summed.",
+    ),
+    ("gradients", (), "Take all sequences at once: gradients that are summed over micro-batches stay all the time."),
+    (
+        "parameters",
+        _HALF,
+        "Ask for the model in 16 bits: `run.model(dtype=...)`. The optimizers of `kit` round such weights "
+        "stochastically.",
+    ),
+    ("parameters", (), "Keep no copy of them, and no dtype wider than 16 bits: `run.model(dtype=...)`."),
+    (
+        "temporaries",
+        (),
+        "The largest tensors live for a moment: the logits and their gradient, scores of eager attention, or what an "
+        "optimizer computes with in float32.",
+    ),
+)
+"""(largest part of the peak, names that the script uses none of, what to do), the first that holds. What a script does
+already is not told to it."""
+_GAINS: tuple[tuple[Condition, str], ...] = (
+    (
+        lambda run: not uses(run, *_HALF),
+        "The products are in float32. A card multiplies at least twice as fast in 16 bits",
+    ),
+    (
+        lambda run: not uses(run, "fused"),
+        'Eager attention writes all scores and reads them again: `attention="fused"` keeps none',
+    ),
+    (
+        lambda run: uses(run, "checkpoint"),
+        "The blocks are recomputed, which is up to a sixth of a step. Make room in what the peak consists of, and "
+        "recompute less",
+    ),
+    (
+        lambda run: uses(run, "to_host"),
+        "The card waits for every byte that goes to the host and back. Make room on it, and move less",
+    ),
+    (
+        lambda run: True,
+        "Nothing is recomputed, so memory is no longer what holds you up: look for what is read and written more often "
+        "than it has to be, such as the states of an optimizer",
+    ),
+)
+"""(whether it holds, what to do), the first that holds."""
 _LEARN_FASTER = (
     ". Otherwise let each sequence teach more: a higher learning rate that falls to 0 at the end, fewer sequences a "
     "step, another optimizer, fewer steps."
 )
+
+
+def uses(run: CaseRun[Try], *names: str) -> bool:
+    """Whether the script's text has one of these."""
+    return bool(set(names) & set(run.got["script"]["uses"]))
+
+
+def lacks(category: str, names: tuple[str, ...]) -> Condition:
+    """It does not fit, this is the largest part of the peak, and the script has none of the names."""
+    is_largest = most_is(category)
+    return lambda run: is_largest(run) and not uses(run, *names)
+
+
+def both(one: Condition, other: Condition) -> Condition:
+    return lambda run: one(run) and other(run)
+
 
 DIAGNOSE = (
     Hint(
@@ -190,8 +266,8 @@ DIAGNOSE = (
         "small gradients do not become 0, and scale it back before the update.",
     ),
     *(
-        Hint(most_is(category), f"The largest part of the peak is {category}. {cure}")
-        for category, cure in _CURES.items()
+        Hint(lacks(category, names), f"The largest part of the peak is {category}. {cure}")
+        for category, names, cure in _CURES
     ),
     Hint(
         fits_and(lambda found: any(math.isnan(loss) for loss in found.losses.values())),
@@ -208,9 +284,9 @@ DIAGNOSE = (
         "then a warm-up and a decay to 0, then more steps.",
     ),
     *(
-        Hint(slower_than(level, category), f"The {level} ghost is the next ahead of you. {gain}{_LEARN_FASTER}")
+        Hint(both(slower_than(level), when), f"The {level} ghost is the next ahead of you. {gain}{_LEARN_FASTER}")
         for level in ("silver", "bronze")
-        for category, gain in _GAINS.items()
+        for when, gain in _GAINS
     ),
 )
 

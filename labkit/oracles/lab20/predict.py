@@ -11,7 +11,10 @@ from labkit.exercises.lab20.config import Config
 from labkit.exercises.lab20.predict import PREDICT as EXERCISE
 from labkit.oracles.lab20.predicted_wrongly import (
     FAILS,
+    FULL,
     PARTS,
+    costs_marks,
+    largest_weight,
     mostly_hidden,
     moved_is,
     only,
@@ -27,8 +30,6 @@ from labkit.oracles.lab20.predicted_wrongly import (
 )
 from labkit.spec import Budget, CaseRun, Hint, Observation, Oracle, Rivals, Tolerance
 
-FULL = 0.02
-"""Up to this error of the peak a prediction gets full marks."""
 AT_THE_LIMIT = 0.5
 """Of the points, for an error just below FAILS."""
 BILLED = (
@@ -38,6 +39,7 @@ BILLED = (
     (1488977920, 4766607360, 5898240),
     (1216348160, 210026496000, 61440),
     (2256535552, 182634946560, 245760),
+    (347078656, 19045416960, 61440),
 )
 """Of each public run, in order: peak bytes, bytes moved, tokens."""
 
@@ -176,10 +178,20 @@ PREDICT = Oracle(
                     peak_off_by(lambda c: 15 * c.n_layers * wide(c) * c.recompute),
                     "Runs that recompute keep one tensor a block, its input, and not all 16.",
                 ),
+                Hint(
+                    peak_off_by(lambda c: -c.width * (4 * c.width + c.vocab) * c.bytes_per_number),
+                    "Beside a block at work two new gradients exist: of the largest matrix in it, and of the "
+                    "embedding, whose gradient as the head is there before any block's. Both have the weights' dtype.",
+                ),
             )
         ),
         Hint(
-            too_low_where(lambda c: c.states_on_host),
+            costs_marks(lambda c: -4 * largest_weight(c) * (c.states_on_host and c.bytes_per_number == 2)),
+            "A little too low, where the states are on the host and the weights in bfloat16: `weight.grad.float()` is "
+            "a copy then, as large as the largest weight, with 4 bytes a number.",
+        ),
+        Hint(
+            too_low_where(lambda c: c.states_on_host and not mostly_hidden(c)),
             "Too low, where the states are on the host. There the largest moment is the update of the largest weight: "
             "count the tensors of that weight's shape that exist in the loop over the weights, with their dtypes.",
         ),
@@ -187,6 +199,10 @@ PREDICT = Oracle(
             too_low_where(mostly_hidden),
             "Too low, in a run that recomputes and has few words. There the largest moment is the backward pass of the "
             "last block: all its tensors exist again, those of the blocks below it are kept, and so on.",
+        ),
+        Hint(
+            too_low_where(lambda c: c.states_on_host or mostly_hidden(c)),
+            "Too low, wherever the loss is not the largest moment. Work out all three moments, and take `max`.",
         ),
         Rivals(
             (

@@ -12,6 +12,8 @@ from labkit.exercises.lab20.config import Config
 from labkit.oracles.hints import Condition
 from labkit.spec import CANNOT_TELL, CaseRun
 
+FULL = 0.02
+"""Up to this error of the peak a prediction gets full marks."""
 FAILS = 0.08
 """Of the peak: from this error on a prediction fails."""
 NEAR = 0.015
@@ -43,6 +45,17 @@ def peak_off_by(n_bytes: Callable[[Config], float]) -> Condition:
         if abs(off - by) <= NEAR * peak:
             return True
         return CANNOT_TELL if abs(off) < abs(by) else False
+
+    return when
+
+
+def costs_marks(n_bytes: Callable[[Config], float]) -> Condition:
+    """The peak is wrong by that much, which is not enough to fail."""
+
+    def when(run: CaseRun[Config]) -> bool:
+        peak = run.expected["peak_bytes"]
+        off = run.got["peak_bytes"] - peak
+        return FULL < abs(off) / peak <= FAILS and abs(off - n_bytes(run.case)) <= NEAR * peak
 
     return when
 
@@ -111,5 +124,12 @@ def to_and_from(c: Config) -> int:
 
 
 def mostly_hidden(c: Config) -> bool:
-    """A run that recomputes, and whose logits are smaller than what one block works on."""
-    return c.recompute and not c.states_on_host and 6 * c.vocab < 8 * c.width * c.bytes_per_number
+    """A run that recomputes, and whose logits are smaller than what one block works on. With the states on the host,
+    this work is also more than that of an update."""
+    many_tokens = not c.states_on_host or (c.bytes_per_number == 4 and 2 * texts(c) > c.width >= c.vocab / 4)
+    return c.recompute and many_tokens and 6 * c.vocab < 8 * c.width * c.bytes_per_number
+
+
+def largest_weight(c: Config) -> int:
+    """Numbers in it."""
+    return c.width * max(4 * c.width, c.vocab)

@@ -230,7 +230,8 @@ REFEREE = Oracle(
         ),
         Hint(
             accused(FEWER_EVALUATED, chunks_meet),
-            "Chunks may overlap and stand in any order. What counts is that every evaluation token is in one of them.",
+            "Chunks may overlap, stand in any order, and lie inside one another: after a short one you have come no "
+            "less far than before it. What counts is that every evaluation token is in one of them.",
         ),
         Hint(
             missed(FEWER_EVALUATED, enough_in_sum),

@@ -1,4 +1,4 @@
-# hint: The largest part of the peak is activations. Recompute the blocks
+# hint: The largest part of the peak is activations. The attention keeps all its scores
 MACHINE = "basement"
 STEPS = 150
 CHANGED = "nothing yet: float32, eager attention, AdamW, all sequences at once"
