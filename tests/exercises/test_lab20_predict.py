@@ -8,6 +8,7 @@ import pytest
 
 from grading.hidden.lab20 import predict as hidden
 from labkit.capstone import Bill, bill, read
+from labkit.check.diagnosis import first_hint
 from labkit.exercises.lab20.config import Config, script_of
 from labkit.exercises.lab20.predict import PREDICT
 from labkit.oracles.lab20.predict import BILLED, FULL
@@ -85,3 +86,14 @@ def test_an_error_costs_points_from_two_percent_on() -> None:
     assert ORACLE.score([run(1.0), run(0.981)]) == 1.0
     assert ORACLE.score([run(1.0), run(1.05)]) == pytest.approx(0.75)
     assert ORACLE.score([run(0.9201)]) == pytest.approx(0.5, abs=1e-3)
+
+
+def test_the_copy_in_float32_of_a_bfloat16_gradient_is_missed_with_a_hint_where_it_only_costs_marks() -> None:
+    runs = []
+    for config, (peak, moved, tokens) in zip(PREDICT.public, BILLED, strict=True):
+        left_out = 4 * hidden.largest_weight(config) * (config.states_on_host and config.bytes_per_number == 2)
+        right = {"peak_bytes": float(peak), "moved_bytes": float(moved), "tokens": float(tokens)}
+        got = {**right, "peak_bytes": peak - left_out}
+        runs.append(CaseRun(config, {}, got, expect=lambda run, right=right: right))
+    assert 0.5 < ORACLE.score(runs) < 1
+    assert "`weight.grad.float()` is a copy then" in first_hint(ORACLE, runs)
