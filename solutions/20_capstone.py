@@ -2,9 +2,9 @@
 # # Lab 20: All of it together
 #
 # A step of training with 1.1 billion parameters and 8 texts of 2,048 tokens takes 56 GiB as everybody writes it first.
-# Two changed words (`bfloat16` for the weights, `fused` for attention) bring it to 22 GiB where AdamW's states
-# stay in float32 (to 18 where they follow the weights, as in `torch.optim.AdamW`), and recomputation brings the 22 to 15.
-# The card in the basement has 8. **How much further can you go, and what does every step cost in time?**
+# Two changed words (`bfloat16` for the weights, `fused` for attention) bring it to 22 GiB where AdamW's states stay in
+# float32 (to 18 where they follow the weights, as in `torch.optim.AdamW`), and recomputation brings the 22 to 15. The
+# card in the basement has 8. **How much further can you go, and what does every step cost in time?**
 #
 # In this lab you work out what a run will cost before it runs, write the cheapest one that you can, find out which of
 # its tricks earned what, and judge whose records are honest. There is hardly a new idea in it. Everything that you need

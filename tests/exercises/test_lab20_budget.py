@@ -40,9 +40,9 @@ def run_of(monkeypatch):
 def test_hours_step_and_loss_are_told_and_a_loss_too_near_the_target_is_warned_of(run_of) -> None:
     rows = dict(oracle.came_to([run_of(some({"1": 1.44}, step_ms=1766.0, declared_steps=200))]))
     assert rows["hours"] == "0.15 virtual hours: 200 steps of 1.77 s"
-    assert rows["loss"] == "1.440 nats per token, the target 1.6; languages differ by about 0.15"
+    assert rows["loss"] == "1.440 nats per token, the target 1.6; languages differ by about 0.15: leave that much"
     near = dict(oracle.came_to([run_of(some({"1": 1.44, "2": 1.59}))]))["loss"]
-    assert near.startswith("1.590 nats") and "may miss the target there. Leave that much" in near
+    assert near.startswith("1.590 nats") and "may miss the target on the three others" in near
 
 
 def test_a_failure_names_no_language_by_its_seed(run_of) -> None:

@@ -13,7 +13,7 @@ from labkit.capstone.entry import Entry
 from labkit.capstone.ghosts import ghosts
 from labkit.capstone.play import entry_of
 from labkit.capstone.processor import processor
-from labkit.capstone.score import SPREAD, TARGET_LOSS, share_of
+from labkit.capstone.score import MARGIN, SPREAD, TARGET_LOSS, share_of
 from labkit.exercises.lab20.budget import Try
 from labkit.oracles.hints import Condition, once
 from labkit.spec import CaseRun, Hint, Oracle
@@ -51,9 +51,9 @@ def came_to(runs: Sequence[CaseRun[Try]]) -> tuple[tuple[str, str], ...]:
     """The hours, and the worst loss beside the target; a warning where another language may miss it."""
     found = entry(runs[0])
     worst = max(found.losses.values())
-    loss = f"{worst:.3f} nats per token, the target {TARGET_LOSS}; languages differ by about {SPREAD}"
-    if worst > TARGET_LOSS - SPREAD:
-        loss += ", and graded are three others: this may miss the target there. Leave that much"
+    loss = f"{worst:.3f} nats per token, the target {TARGET_LOSS}; languages differ by about {SPREAD}: leave that much"
+    if worst > TARGET_LOSS - MARGIN:
+        loss += ". It may miss the target on the three others that are graded"
     step = f"{found.declared_steps} steps of {found.step_ms / 1e3:.2f} s"
     return (("hours", f"{found.virtual_hours:.4g} virtual hours: {step}"), ("loss", loss))
 
