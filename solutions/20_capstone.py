@@ -118,18 +118,19 @@ guesses.settle("step with states on the host", on_host.step_s / on_card.step_s)
 # - `"tokens"`: what all cards together train on, in the whole run.
 #
 # `config.size.n_parameters` is the number of weights. The tensors of the loss have as many numbers as the logits: the
-# logarithms of the probabilities, their gradient, and the gradient of the logits, all three in float32. Add the input and
-# the output of the last norm, which are kept. Beside a block at work, two *new* gradients exist: of the largest matrix
-# in a block (width × 4 width), and of the embedding (vocab × width). The embedding is the head as well, so the
+# logarithms of the probabilities, their gradient, and the gradient of the logits, all three in float32. Add the input
+# and the output of the last norm, which are kept. Beside a block at work, two *new* gradients exist: of the largest
+# matrix in a block (width × 4 width), and of the embedding (vocab × width). The embedding is the head as well, so the
 # backward pass finds a gradient of it at the loss, and keeps it until the embedding's own joins it at the very end. At
-# the update,
-# `kit.AdamW` makes two float32 tensors as large as the weight; what the loop with `states_on_host` makes, you can read
-# above. Parts below 1 % need not be right: an error of the peak up to 2 % gets full marks, and one above 8 % none.
+# the update, `kit.AdamW` makes two float32 tensors as large as the weight; what the loop with `states_on_host` makes,
+# you can read above. Parts below 1 % need not be right: an error of the peak up to 2 % gets full marks, and one above 8
+# % none.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Write down what is there at all three moments first: the weights, the states if they are on the card, and, if `n_micro`
-# is more than 1, the gradients. With a single one, only the update has them all. Only then add what each moment has of its own, and take `max`.
+# Write down what is there at all three moments first: the weights, the states if they are on the card, and, if
+# `n_micro` is more than 1, the gradients. With a single one, only the update has them all. Only then add what each
+# moment has of its own, and take `max`.
 #
 # </details>
 #
@@ -229,12 +230,11 @@ for name, config in CHEAPER.items():
 # script came to 1.444 with two threads and to 1.450 with one). The check and the grader use one.
 #
 # Two rules keep both runs the same. First, nothing in the script may depend on the size of the model, on values, or on
-# the step's number, apart from plain numbers such as the learning rate: `optimizer.lr = 2e-2 * min(1, (number + 1) / 10)`
-# is allowed. So every step of training has to dispatch the
-# operations that were billed, on the same shapes, and may hold no more memory. At another size the shapes grow as the model
-# does. No value can be read out of a tensor: `loss.item()` and `print(loss)` end the try. Second, every step trains the
-# whole model on every token that it takes: at least 6 FLOPs for each weight and token, attention to all tokens before it,
-# and each weight is updated.
+# the step's number, apart from plain numbers such as the learning rate: `optimizer.lr = 2e-2 * min(1, (number + 1) /
+# 10)` is allowed. So every step of training has to dispatch the operations that were billed, on the same shapes, and
+# may hold no more memory. At another size the shapes grow as the model does. No value can be read out of a tensor:
+# `loss.item()` and `print(loss)` end the try. Second, every step trains the whole model on every token that it takes:
+# at least 6 FLOPs for each weight and token, attention to all tokens before it, and each weight is updated.
 
 # %%
 for machine in MACHINES.values():
@@ -314,8 +314,8 @@ for level, ghost in ghosts()["basement"].items():
 # <details><summary>Hint 2: the idea</summary>
 #
 # In 16 bits the weights take 2.1 GiB and the gradients as much. What does the optimizer add, and what do 2,048 tokens
-# add in each block? Whatever stays free is worth time: a step without recomputation takes a sixth less time. Then halve the sequences
-# of a step, and look how many more steps you have to declare.
+# add in each block? Whatever stays free is worth time: a step without recomputation takes a sixth less time. Then halve
+# the sequences of a step, and look how many more steps you have to declare.
 #
 # </details>
 #
