@@ -68,6 +68,8 @@ and no others (tests/test_architecture.py reads this drawing).
                     < course errors files hidden intake isolation log submissions supervisor terminal worker
     demo            a sample class that checks its own grades
                     < course errors intake nbgrader_api own_labs report terminal
+    tryout          an answer that an author trusts -> verdicts, on public cases and on many hidden draws
+                    < demo hidden
     similar         answers that are alike, for a person to look at, or laid out for a detector of others
                     < course demo errors files rebuild submissions terminal
     verify          the attack matrix

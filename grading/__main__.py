@@ -31,6 +31,7 @@ COMMANDS = (
     Command(
         "new", "begin a lab or an exercise: every file, each with the smallest thing that works", "grading.commands.new"
     ),
+    Command("try", "try an answer on public cases and on many hidden draws", "grading.commands.try_answer"),
     Command("bundle", "make the archive for students", "grading.commands.bundle"),
     Command("site", "make the course's pages as static HTML", "grading.commands.site"),
     Command("course", "set up an nbgrader course from this repository", "grading.commands.course"),

@@ -1,0 +1,66 @@
+"""`try 21-thing [FILE] [--draws 50]`: what a student with this answer sees, and on how many hidden draws it passes.
+
+For the author of an exercise, on answers that the author trusts: nothing is isolated, and no grade is touched.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from grading.demo.examples import example, solution_of
+from grading.errors import UserError
+from grading.terminal import say
+from grading.tryout.cases import CaseSet
+from grading.tryout.draws import verdicts
+from labkit import exercises
+from labkit.check.text import as_text
+from labkit.check.verdict import Verdict
+
+DRAWS = 50
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("exercise", metavar="21-thing")
+    parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="an answer (default: the solution)")
+    parser.add_argument("--draws", type=int, default=DRAWS, metavar="N", help=f"hidden draws (default: {DRAWS})")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """1 where the answer fails anywhere, else 0."""
+    try:
+        name = exercises.find(args.exercise).id
+    except exercises.UnknownExercise as error:
+        raise UserError(str(error), "begin one: python -m grading new --exercise NN-its-name") from error
+    source = _source(name, args.file)
+    try:
+        public = CaseSet(name)
+        seen = public.verdict(public.runs(source))
+        say(f"what a student sees ({len(public.cases)} public cases):", "", *as_text(seen).splitlines(), "")
+        first, n_passed = None, 0
+        for number, verdict in enumerate(verdicts(name, source, args.draws), 1):
+            n_passed += verdict.passed
+            if not verdict.passed and first is None:
+                first = (number, verdict)
+    except Exception as error:
+        raise UserError(
+            f"{args.file or 'the solution'}: {type(error).__name__}: {error}", "its cell, or a half of the exercise"
+        ) from error
+    say(f"hidden cases: {n_passed} of {args.draws} draws pass", *_shown(first))
+    return 0 if seen.passed and n_passed == args.draws else 1
+
+
+def _source(name: str, file: Path | None) -> str:
+    if file is None:
+        return solution_of(name)
+    try:
+        if file.suffix == ".patch":
+            return example(file.resolve().parents[1].name, f"{name}/{file.stem}").source
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{file} cannot be read, {error.strerror}", "name a file with the answer's cell") from error
+
+
+def _shown(first: tuple[int, Verdict] | None) -> tuple[str, ...]:
+    return () if first is None else (f"the first that fails, draw {first[0]}:", "", *as_text(first[1]).splitlines())

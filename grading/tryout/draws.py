@@ -1,0 +1,21 @@
+"""An answer on the hidden cases of many students: a tolerance too narrow shows on some draws and not on others.
+
+The draws are numbered and the same each time; those of a course come from its own key. Large memory cases stay out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from grading.hidden import Secret
+from grading.tryout.cases import CaseSet
+from labkit.check.verdict import Verdict
+
+KEY = b"draws that an author looks at"
+
+
+def verdicts(exercise_id: str, source: str, n_draws: int) -> Iterator[Verdict]:
+    """What the grader would conclude for students 1, 2, ... with this answer, one draw at a time."""
+    for number in range(1, n_draws + 1):
+        cases = CaseSet(exercise_id, Secret(KEY, exercise_id[:2], str(number), "first"))
+        yield cases.verdict(cases.runs(source))
