@@ -67,7 +67,8 @@ class Course:
         found = [lab for lab in self.labs() if name in (lab, lab[:2])]
         if len(found) != 1:
             known = ", ".join(self.labs()) or "none yet"
-            raise UserError(f'there is no lab "{name}" in this course', f"it has: {known}")
+            remedy = f"it has: {known}; added since? python -m grading adapt {self.root}"
+            raise UserError(f'there is no lab "{name}" in this course', remedy)
         return found[0]
 
     def students(self, lab: str) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from grading.course import Course
 from grading.course_file import NAME
 from grading.gradebook.setup import release, set_up
-from grading.gradebook.sources import renew_sources
+from grading.gradebook.sources import outdated, renew_sources
 from grading.intake.exchange import release_to_exchange
 from grading.terminal import say
 
@@ -66,7 +66,16 @@ def run_adapt(args: argparse.Namespace) -> int:
 def run_release(args: argparse.Namespace) -> int:
     course = Course.at(args.folder)
     labs = [course.lab(name) for name in args.labs] or course.labs()
+    old = outdated(course, labs)
     release(course, labs)
     for lab in labs if args.exchange else ():
         say(f"in the exchange: {release_to_exchange(course, lab)}")
+    if old:
+        # No refusal: a notebook under source/ may well have been edited by hand, and adapt would undo that.
+        say(
+            f"NOT what this repository makes now: {', '.join(old)}. If you have edited or updated the labs since, run",
+            f"    python -m grading adapt {args.folder}",
+            f"and release again. Notebooks in {course.root / 'source'} that you edited by hand are as you left them",
+            is_error=True,
+        )
     return 0

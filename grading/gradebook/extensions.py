@@ -116,7 +116,7 @@ def _extension(course: Course, row: dict[str | None, str], line: int) -> Extensi
     try:
         lab = course.lab(name)
     except UserError as error:
-        raise ValueError(f"{error.problem} ({error.remedy})") from error
+        raise ValueError(f"{error.problem} (it has: {', '.join(course.labs())})") from error
     return Extension(student, lab, parse_moment(until), reason, line)
 
 

@@ -63,3 +63,19 @@ def renew_sources(course: Course) -> Mapping[str, str]:
         if states[lab] != "same":
             write_output(path, text)
     return states
+
+
+def outdated(course: Course, labs: Collection[str]) -> list[str]:
+    """Those of these labs whose source is not what the labs and `course.toml` give now; the cause may be an edit of
+    either side. A lab that this repository does not have, or has with a fault, is none of them.
+    """
+    file, known = read_course_file(course.root / NAME), {path.stem: path for path in own_labs.sources()}
+    found = []
+    for lab in labs:
+        try:
+            now = lab in known and to_json(build(known[lab], wanted=file.wanted).solution)
+        except (BadSource, BadAdaptation):
+            continue
+        if now and now != course.source(lab).read_text(encoding="utf-8"):
+            found.append(lab)
+    return found

@@ -17,7 +17,7 @@ from labkit.labs import LABS, Lab, find_lab
 from labkit.ranks.comm import Comm
 
 LAST_OF_OURS = "20"
-"""A lab that somebody adds to their clone has a later number: it is in no plan of ours and in no count of the README."""
+"""A lab that somebody adds to their clone has a later number: it is in no plan and no count of ours."""
 STAND_INS = [(lab.id, need, text) for lab in LABS for need, text in lab.instead]
 
 

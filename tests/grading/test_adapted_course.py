@@ -135,3 +135,22 @@ def test_what_cannot_be_followed_leaves_the_course_as_it_is(tmp_path: Path, caps
     (root / "course.toml").write_text(course_toml({}, []))
     assert main(["adapt", str(root)]) == 0
     assert capsys.readouterr().out == "1 as before\n"
+
+
+@pytest.mark.timeout(300)
+def test_a_release_says_where_the_course_has_an_older_lab(tmp_path: Path, capsys) -> None:
+    """It goes on: somebody may have edited the course's notebook by hand."""
+    file, root = tmp_path / "mine.toml", tmp_path / "course"
+    file.write_text(course_toml({}, LEFT_OUT))
+    assert main(["course", str(root), "--adapt", str(file)]) == 0
+    assert main(["release", str(root), "02"]) == 0
+    assert capsys.readouterr().err == ""
+    source = Course.at(root).source(LAB)
+    source.write_text(source.read_text().replace("float", "floating", 1))
+    assert main(["release", str(root), "02"]) == 0
+    said = capsys.readouterr().err
+    assert f"NOT what this repository makes now: {LAB}." in said and f"python -m grading adapt {root}\n" in said
+    assert main(["adapt", str(root)]) == main(["release", str(root), "02"]) == 0
+    assert capsys.readouterr().err == ""
+    assert main(["release", str(root), "25"]) == 2
+    assert f"added since? python -m grading adapt {root}" in capsys.readouterr().err
