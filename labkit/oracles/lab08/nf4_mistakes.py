@@ -30,8 +30,9 @@ def without_double(holds: Callable[[Read], bool]) -> Callable[[CaseRun[Weights]]
 def scales_of_another(run: CaseRun[Weights]) -> bool:
     """The largest weights came back with the scales of the weight that was quantized in between."""
     found, other = (read(replace(run, tree={"w": w})) for w in (run.tree["w"], another(run.tree["w"])))
-    scale = other.scale
-    return right_scales(run) is not None and bool(((found.used - scale).abs() <= 0.02 * scale).float().mean() > 0.9)
+    wrong = (found.used - found.scale).abs() > found.scale_allowed()
+    theirs = (found.used - other.scale).abs() <= 0.02 * other.scale
+    return bool(wrong.any() and theirs.float().mean() > 0.9)
 
 
 def one_scale(found: Read) -> bool:
