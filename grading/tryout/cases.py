@@ -8,6 +8,7 @@ from __future__ import annotations
 import linecache
 from collections.abc import Callable
 from dataclasses import replace
+from types import ModuleType
 
 import torch
 
@@ -20,7 +21,7 @@ from labkit.check.verdict import Verdict
 from labkit.forbids import find_forbidden, refusal
 from labkit.observe import gather_answers, known_settings, make_inputs, observe, observe_full_size
 from labkit.oracles import oracle_of
-from labkit.spec import Case, CaseRun, Exercise, Observation, Oracle, Tree, Trouble
+from labkit.spec import Case, CaseRun, Exercise, Hint, Observation, Oracle, Rivals, Tree, Trouble
 from labkit.tree import clone
 
 NO_INPUTS: Tree = {}
@@ -59,6 +60,9 @@ class CaseSet:
             self._expect = hidden.expect or self._expect
         self._make_inputs = exercise.inputs
         self.exercise = replace(exercise, inputs=self._shared_inputs)
+        self.slips: list[str] = []
+        """Hints whose condition names what there is not, in the judge's eyes a no: a slip of the oracle's author."""
+        self.oracle = replace(self.oracle, diagnose=tuple(map(self._listening, self.oracle.diagnose)))
         if self._expect and len({id(case) for case in self.cases}) == len(self.cases):
             self._expect = _shared_expectation(self._expect)
 
@@ -82,6 +86,21 @@ class CaseSet:
         with known_settings():
             return judge(self.exercise, oracle, runs, n_cases=1 if runs[0].tree is NO_INPUTS else len(self.cases))
 
+    def _listening(self, entry: Hint | Rivals) -> Hint | Rivals:
+        if isinstance(entry, Rivals):
+            return Rivals(tuple(map(self._listening, entry.hints)))
+
+        def when(run: CaseRun) -> object:
+            try:
+                return entry.when(run)
+            except (AttributeError, NameError) as error:
+                if is_slip(error):
+                    told = f"the condition of the hint {entry.text!r} raised {type(error).__name__}: {error}"
+                    self.slips += [told] if told not in self.slips else []
+                raise
+
+        return replace(entry, when=when)
+
     def _hidden_runs(self, exercise: Exercise, found: dict[str, object], source: str) -> list[Observation]:
         answers = gather_answers(exercise, found)
         if isinstance(answers, Trouble):
@@ -101,6 +120,11 @@ class CaseSet:
         if key not in self._inputs:
             self._inputs[key] = self._make_inputs(case, generator)
         return clone(self._inputs[key])
+
+
+def is_slip(error: AttributeError | NameError) -> bool:
+    """Whether a condition misspells a name; a value of a student's that is no tensor lacks attributes as well."""
+    return isinstance(error, NameError) or isinstance(error.obj, CaseRun | ModuleType | torch.Tensor)
 
 
 class _Inputs:

@@ -6,11 +6,13 @@ One test for all answers of an exercise: they share inputs and expectations, and
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 
 import pytest
+import torch
 
 from grading import own_labs
 from grading.demo.examples import Example, example, examples
@@ -18,7 +20,9 @@ from grading.hidden import hidden_of
 from labkit import exercises
 from labkit.check.text import MAX_LINES, WIDTH, as_text
 from labkit.check.verdict import Verdict
-from labkit.spec import Observation
+from labkit.observe import make_inputs
+from labkit.spec import Case, Exercise, Hint, Observation, Tree
+from labkit.tree import same
 from tests.exercises.harness import SECRET, TESTS, CaseSet, public_verdict, solution_of
 
 ALL = list(exercises.everything())
@@ -89,6 +93,58 @@ on_each_set = pytest.mark.parametrize("cases", ["public", pytest.param("hidden",
 @on_each_set
 def test_the_solution_gets_full_marks(exercise_id: str, cases: str) -> None:
     expect_full_marks(CASES[cases](exercise_id), [Example(exercise_id, "solution", solution_of(exercise_id))])
+
+
+@each_exercise(slow=TAKE_A_SECOND)
+def test_inputs_come_from_the_generator_alone(exercise_id: str) -> None:
+    """The same seed gives the same inputs, whatever the global generators were set to."""
+    if strays := drawn_elsewhere(exercises.find(exercise_id)):
+        pytest.fail(f"inputs draws from a global generator, not from the one it is handed: {strays[0]}", pytrace=False)
+
+
+def drawn_elsewhere(exercise: Exercise) -> list[Case]:
+    """The public cases whose inputs follow a global generator."""
+
+    def drawn(case: Case, of_all: int) -> Tree:
+        with torch.random.fork_rng(devices=[]):
+            state = random.getstate()
+            torch.manual_seed(of_all)
+            random.seed(of_all)
+            try:
+                return make_inputs(exercise, case, 1)
+            finally:
+                random.setstate(state)
+
+    return [case for case in exercise.public if not same(drawn(case, 1), drawn(case, 2))]
+
+
+def test_inputs_from_a_global_generator_are_seen() -> None:
+    """The control."""
+    exercise = exercises.find("00-warm-up")
+    for draw in (lambda: torch.rand(3), random.random):
+        astray = replace(exercise, inputs=lambda case, generator, draw=draw: {"x": draw()})
+        assert drawn_elsewhere(astray) == list(exercise.public)
+
+
+def test_a_slip_in_the_condition_of_a_hint_is_told() -> None:
+    """The control: misspelt names fail the test of answers; an attribute that an answer's value lacks does not."""
+    wrong = example("wrong", "00-warm-up/" + examples("wrong", "00-warm-up")[0].name)
+    for when, said in (
+        (lambda run: run.gott, "'CaseRun' object has no attribute 'gott'"),
+        (lambda run: run.tree["x"].sqare(), "'Tensor' object has no attribute 'sqare'"),
+        (lambda run: nowhere, "name 'nowhere' is not defined"),
+    ):
+        with pytest.raises(pytest.fail.Exception, match="the condition of the hint") as failed:
+            expect_own_hints(with_hint("00-warm-up", Hint(when, "Squared.")), [wrong])
+        assert said in str(failed.value)
+    expect_own_hints(with_hint("00-warm-up", Hint(lambda run: None.shape, "Squared.")), [wrong])
+
+
+def with_hint(exercise_id: str, hint: Hint) -> CaseSet:
+    """Its public cases, judged with one more hint before the others."""
+    cases = CaseSet(exercise_id)
+    cases.oracle = replace(cases.oracle, diagnose=(cases._listening(hint), *cases.oracle.diagnose))
+    return cases
 
 
 @each_exercise()
@@ -266,6 +322,7 @@ def _expect(
             continue
         if problem := fault(one, verdict):
             failures.append(f"{one.name}: {problem}\n{as_text(verdict)}")
+    failures += cases.slips
     if failures:
         of = f"{len(failures)} of {len(answers)} answers to {cases.exercise.id}"
         pytest.fail("\n\n".join([f"{of} are not judged as they should be", *failures]), pytrace=False)
