@@ -123,8 +123,8 @@ guesses.settle("step with states on the host", on_host.step_s / on_card.step_s)
 # matrix in a block (width × 4 width), and of the embedding (vocab × width). The embedding is the head as well, so the
 # backward pass finds a gradient of it at the loss, and keeps it until the embedding's own joins it at the very end. At
 # the update, `kit.AdamW` makes two float32 tensors as large as the weight; what the loop with `states_on_host` makes,
-# you can read above. Parts below 1 % need not be right: an error of the peak up to 2 % gets full marks, and one above 8
-# % none.
+# you can read above. Parts below 1 % need not be right: an error of the peak up to 2 % gets full marks, and one above 8 %
+# none.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -230,8 +230,8 @@ for name, config in CHEAPER.items():
 # script came to 1.444 with two threads and to 1.450 with one). The check and the grader use one.
 #
 # Two rules keep both runs the same. First, nothing in the script may depend on the size of the model, on values, or on
-# the step's number, apart from plain numbers such as the learning rate: `optimizer.lr = 2e-2 * min(1, (number + 1) /
-# 10)` is allowed. So every step of training has to dispatch the operations that were billed, on the same shapes, and
+# the step's number, apart from plain numbers such as the learning rate:
+# `optimizer.lr = 2e-2 * min(1, (number + 1) / 10)` is allowed. So every step of training has to dispatch the operations that were billed, on the same shapes, and
 # may hold no more memory. At another size the shapes grow as the model does. No value can be read out of a tensor:
 # `loss.item()` and `print(loss)` end the try. Second, every step trains the whole model on every token that it takes:
 # at least 6 FLOPs for each weight and token, attention to all tokens before it, and each weight is updated.
