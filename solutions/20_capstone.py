@@ -231,8 +231,8 @@ for name, config in CHEAPER.items():
 #
 # Two rules keep both runs the same. First, nothing in the script may depend on the size of the model, on values, or on
 # the step's number, apart from plain numbers such as the learning rate:
-# `optimizer.lr = 2e-2 * min(1, (number + 1) / 10)` is allowed. So every step of training has to dispatch the operations that were billed, on the same shapes, and
-# may hold no more memory. At another size the shapes grow as the model does. No value can be read out of a tensor:
+# `optimizer.lr = 2e-2 * min(1, (number + 1) / 10)` is allowed. So every step of training has to
+# dispatch the operations that were billed, on the same shapes, and may hold no more memory. At another size the shapes grow as the model does. No value can be read out of a tensor:
 # `loss.item()` and `print(loss)` end the try. Second, every step trains the whole model on every token that it takes:
 # at least 6 FLOPs for each weight and token, attention to all tokens before it, and each weight is updated.
 
