@@ -22,7 +22,9 @@ from grading.site.kernel import run_notebook
 REPO = Path(__file__).resolve().parents[2]
 SOURCES = sorted((REPO / "solutions").glob("[0-9][0-9]_*.py"))
 MOST_CPU_S = 60
-"""What a solved notebook may take. It counts processor time, so that other work on the machine changes nothing."""
+"""What a solved notebook may take. It counts processor time, so that other work on the machine changes little."""
+TRAINS_CPU_S = 100
+"""What lab 20 may take, which trains a script to its target twice: in the check, and on another language."""
 
 HANG_S = 600
 
@@ -113,7 +115,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @each_in_its_lab
 def test_a_solved_notebook_runs_and_is_quick(source: Path, folder: Path) -> None:
     notebook, cpu_s = first_run(source, folder)
-    assert cpu_s < MOST_CPU_S
+    assert cpu_s < (TRAINS_CPU_S if source.stem == "20_capstone" else MOST_CPU_S)
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     assert not [output for output in outputs if output.get("name") == "stderr"]
     assert not [output for output in outputs if "has no new row" in output.get("text", "")], "its feature is measured"
