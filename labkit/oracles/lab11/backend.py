@@ -184,14 +184,11 @@ BACKEND = Oracle(
             "lab11.writes(node) finds them.",
         ),
         Hint(
-            _counted_as(before_removal),
-            "The operations were counted before the dead ones were removed, or nothing was removed.",
-        ),
-        Hint(
             _counted_as(last_of_chain),
             "Of a chain of dead operations only the last was removed. Without it, the one before has no users left "
             "either: go through the nodes from the last to the first.",
         ),
+        # Before the next one: a lone dead method, in the only case that fails, looks like nothing removed.
         *(
             Hint(
                 _counted_as(counts),
@@ -199,6 +196,10 @@ BACKEND = Oracle(
                 "call_function. Both begin with call_.",
             )
             for counts in (without_methods, methods_kept)
+        ),
+        Hint(
+            _counted_as(before_removal),
+            "The operations were counted before the dead ones were removed, or nothing was removed.",
         ),
         Hint(
             _counted_as(all_nodes),

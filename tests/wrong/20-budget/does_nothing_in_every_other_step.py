@@ -1,4 +1,4 @@
-# hint: What a step does may not depend on the values in tensors or on the step's number
+# hint: Every step trains the whole model on every token that it takes
 MACHINE = "basement"
 STEPS = 200
 CHANGED = "a wrong answer"
