@@ -36,6 +36,7 @@ _BY_WEIGHTS = ("mm", "addmm", "addmm_")
 Step = tuple[str, list[tuple[torch.Size, torch.dtype]]]
 """An operation as it is compared: its name, and shape and dtype of every tensor that goes in, or else comes out."""
 
+_NESTED = (list, tuple)
 _DEVICE = torch.ops.prim.device.default
 _READS = (torch.ops.aten._local_scalar_dense.default, torch.ops.aten.equal.default)
 _MAY_READ = str(Path(torch.optim.__file__).parent)
@@ -97,10 +98,14 @@ class Costs(Meter):
             return func(*args, **kwargs)
         if func in _READS and not (self.may_read or sys._getframe(1).f_code.co_filename.startswith(_MAY_READ)):
             raise RuleBroken("a value is read out of a tensor, so what happens next could depend on it", "data")
-        # A training has a million operations, and this is what they wait for: most arguments are tensors and numbers.
-        used = [one for one in args if isinstance(one, Tensor)]
-        if kwargs or any(isinstance(one, list | tuple) for one in args):
-            used = tensors_in(kwargs, tensors_in(args, []))
+        used: list[Tensor] = []
+        for one in (*args, *kwargs.values()) if kwargs else args:
+            # A training has a million operations, and this is what they wait for: most arguments are tensors and
+            # numbers.
+            if isinstance(one, Tensor):
+                used.append(one)
+            elif isinstance(one, _NESTED):
+                tensors_in(one, used)
         # Before the operation, which may give what it works on another shape.
         shapes = [(one.shape, one.dtype) for one in used]
         result = func(*args, **kwargs)

@@ -16,13 +16,15 @@ _COMPRESSED = {
     torch.sparse_csc: (torch.Tensor.ccol_indices, torch.Tensor.row_indices),
     torch.sparse_bsc: (torch.Tensor.ccol_indices, torch.Tensor.row_indices),
 }
+_NESTED = (list, tuple)
+"""Made once: this is asked of every argument of every operation that is metered."""
 
 
 def tensors_in(value: object, found: list[torch.Tensor]) -> list[torch.Tensor]:
     """Append to `found` every tensor in nested lists, tuples and mappings. Faster than a general tree of nodes."""
     if isinstance(value, torch.Tensor):
         found.append(value)
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, _NESTED):
         for item in value:
             tensors_in(item, found)
     elif isinstance(value, dict) or (hasattr(value, "items") and isinstance(value, Mapping)):
