@@ -283,6 +283,8 @@ for level, ghost in ghosts()["basement"].items():
 # | `kit.Adafactor(parameters, lr, beta=0.99, weight_decay=0.0, eps=1e-30)` | the same |
 # | `kit.Muon(matrices, others, lr, others_lr, momentum=0.95, dtype=torch.bfloat16)` | the same, where `others` are updated by AdamW |
 #
+# A cell with `kit` alone lists what it has.
+#
 # This is the naive script. Start from it: replace one thing at a time, and look at what the peak consists of now.
 #
 # ```python

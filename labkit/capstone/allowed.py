@@ -8,6 +8,7 @@ the text.
 from __future__ import annotations
 
 import ast
+import inspect
 import types
 
 import torch
@@ -82,7 +83,7 @@ REFUSED = (
 
 
 class Names:
-    """A few names of a module, to be read and not to be set."""
+    """A few names of a module, to be read and not to be set. Shown, it lists them with what each is for."""
 
     def __init__(self, title: str, **names: object) -> None:
         object.__setattr__(self, "_title", title)
@@ -94,6 +95,26 @@ class Names:
 
     def __getattr__(self, name: str) -> object:
         raise AttributeError(f"{self._title}.{name} is not among what a script may use")
+
+    def __repr__(self) -> str:
+        return "\n".join(_in_a_line(self._title, name, value) for name, value in vars(self).items() if name[0] != "_")
+
+
+def _in_a_line(title: str, name: str, value: object) -> str:
+    """`kit.loss(logits, y)`, and the first line of what it says of itself."""
+    try:
+        # Plain, without types: `lr`, not `lr: 'float'`.
+        called = [_plain(one) for one in inspect.signature(value).parameters.values()]
+    except (TypeError, ValueError):
+        return f"{title}.{name}"
+    doc = inspect.getdoc(value) or ""
+    return f"{title}.{name}({', '.join(called)})" + (f"\n    {doc.splitlines()[0]}" if doc else "")
+
+
+def _plain(parameter: inspect.Parameter) -> str:
+    stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+    default = "" if parameter.default is parameter.empty else f"={parameter.default}"
+    return f"{stars}{parameter.name}{default}"
 
 
 def _of(module: types.ModuleType, names: str) -> dict[str, object]:
