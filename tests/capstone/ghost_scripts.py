@@ -1,6 +1,6 @@
 """The ghosts' scripts, and how their published numbers are made: `python -m tests.capstone.ghost_scripts quad/silver`.
 
-Silver of the basement is the solution of 20-budget itself. What does not fit its machine is billed and not trained.
+Silver of the basement is the solution of 20-budget itself, gold an unusual right answer to it. What does not fit its machine is billed and not trained.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import json
 import sys
 from pathlib import Path
 
+from grading.demo.examples import example
 from labkit.capstone import PUBLIC_SEEDS, Entry, entry_of, play
 from labkit.capstone.ghosts import LEVELS
 from labkit.capstone.machine import FOURTH, read_fourth
@@ -22,6 +23,7 @@ def ghost_scripts() -> dict[tuple[str, str], str]:
     """By machine and level."""
     found = {(path.parent.name, path.stem): path.read_text() for path in sorted(HERE.glob("*/*.py"))}
     found["basement", "silver"] = solution_of("20-budget")
+    found["basement", "gold"] = example("right", "20-budget/three_sequences_a_step").source
     return dict(sorted(found.items(), key=lambda item: (item[0][0], LEVELS.index(item[0][1]))))
 
 

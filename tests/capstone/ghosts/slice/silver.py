@@ -1,5 +1,5 @@
 MACHINE = "slice"
-STEPS = 300
+STEPS = 330
 CHANGED = "a higher rate that warms up and falls to 0 in the second half, so that fewer steps are enough"
 RATE = 1.5e-2
 
