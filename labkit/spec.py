@@ -230,7 +230,9 @@ class Oracle:
     full_size:  budgets on what was launched and compiled at `Exercise.full_size`.
     diagnose:   from the specific hint to the general one; shown is the first that explains every failing case.
     errors:     the hint on an exception that the answer raises, by a part of its text; for those whose text and line
-                leave the mistake open. "of cpu time" is in the text of an answer that takes too long.
+                leave the mistake open. "of cpu time" is in the text of an answer that takes too long. A deadlock has
+                keys of its own, which say what every rank waits for: "deadlock: to receive".
+    unusable:   the same of an exception that no line of the answer raises: what it returned, or made, cannot be used.
     fact:       run -> what is off about a wrong value that no hint explains, in the exercise's units, or None.
     strip:      run -> what the answer did, in a few lines of text that are shown as they are, or None.
     axis:       what hidden cases have that the public ones do not, as told to whom only those fail.
@@ -255,6 +257,7 @@ class Oracle:
     full_size: tuple[Budget, ...] = ()
     diagnose: tuple[Hint | Rivals, ...] = ()
     errors: Mapping[str, str] = field(default_factory=dict)
+    unusable: Mapping[str, str] = field(default_factory=dict)
     fact: Callable[[CaseRun], str | None] | None = None
     strip: Callable[[CaseRun], str | None] | None = None
     axis: str = "sizes, dtypes and special values that the public cases do not have"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from labkit.check.diagnosis import explanation, fact, first_hint, hint_on_form, strip, unwritten_memory
+from labkit.check.on_error import hint_on_error
 from labkit.check.points import gained
 from labkit.check.text import over_budget
 from labkit.check.verdict import Verdict
@@ -22,34 +23,7 @@ from labkit.tree import plain
 from labkit.units import in_unit
 
 _LIMITS = {"wall": "limit", "cpu": "limit", "memory": "limit", "died": "limit"}
-_GENERIC_HINTS = {
-    "wall": "Look for a loop that never ends, or for work that grows too fast with the size of the input.",
-    "cpu": "The values may be right, but the work grows too fast with the size of the input: count the operations.",
-    "memory": "Look for a copy of the whole input, or for a list that keeps growing.",
-    "died": "The answer ended the whole process: an exit, a crash in native code, or too much memory.",
-    "cell": "Run that cell by itself: the error is in its text, or in what it needs from the cells above it.",
-    "type": "Pass what the exercise asks for by its name alone: no quotes, and no call.",
-    "missing": "Keep the names of the functions as they were given: the check finds your answer by them.",
-}
 
-_DEADLOCK_HINT = (
-    "Each rank that is named waits for another: let one receive while the other sends, or start with isend or irecv "
-    "and wait afterwards."
-)
-_FINISHED_HINT = (
-    "A rank that has finished sends and receives nothing more. Every recv needs a send by the rank that it names, and "
-    "every send a recv: count both, rank by rank."
-)
-_COLLECTIVE_HINT = (
-    "Every rank has to call every collective and every barrier, in the same order, even a rank that has nothing to add "
-    "or finishes early."
-)
-_NO_GPU_HINT = (
-    "There is no GPU where this runs. Take the device of the tensors that are given, and where the function has an "
-    "argument `cuda`, streams and events from it and not from torch.cuda."
-)
-_WITHOUT_A_GPU = ("dummy base class", "not compiled with CUDA", "no NVIDIA driver")
-"""What PyTorch says, in part, of `torch.cuda` where there is none."""
 _HOST_HINT = (
     "Pass the tensor itself to the kernel, and load the number there. The host may depend on shapes, not on values."
 )
@@ -226,18 +200,7 @@ def _from_trouble(oracle: Oracle, run: Observation) -> _Failure:
         rows += (("at", trouble.where),)
     if trouble.kind in ("raised", *_LIMITS):
         rows = (*_case_row(oracle, run), *rows)
-    hint = _GENERIC_HINTS.get(trouble.kind)
-    if trouble.text.startswith("ModuleNotFoundError: No module named"):
-        hint = "It is not installed where answers are graded. PyTorch, NumPy and Python's own library are there."
-    if trouble.text.startswith("deadlock:"):
-        together = " waits in " in trouble.text or " waits at a barrier " in trouble.text
-        one_by_one = _FINISHED_HINT if "which has finished" in trouble.text else _DEADLOCK_HINT
-        hint = _COLLECTIVE_HINT if together else one_by_one
-    if any(part in trouble.text for part in _WITHOUT_A_GPU):
-        hint = _NO_GPU_HINT
-    if trouble.kind in ("raised", "cpu"):
-        hint = next((said for part, said in oracle.errors.items() if part in trouble.text), hint)
-    return _Failure(_LIMITS.get(trouble.kind, "failed"), rows, hint)
+    return _Failure(_LIMITS.get(trouble.kind, "failed"), rows, hint_on_error(oracle, trouble))
 
 
 def _headline(exercise: Exercise, failure: _Failure, n_passed: int, n_cases: int) -> str:

@@ -43,11 +43,12 @@ def in_chunks(
     """`whole` as views of one part for each rank, each of the form of `part`. Raises CommError."""
     whole, part = (tensor_of(rank, one, call) for one in (whole, part))
     fits = part.dim() > 0 and whole.shape == (n_ranks * part.shape[0], *part.shape[1:])
-    if not (fits or whole.shape == (n_ranks, *part.shape)) or whole.dtype != part.dtype:
-        raise CommError(
-            f"rank {rank} calls {call} with {whole_name} {form(whole)} and {part_name} {form(part)}: {whole_name} must "
-            f"be {n_ranks} times {part_name} in dimension 0, and of its dtype"
-        )
+    given = f"{whole_name} {form(whole)} and {part_name} {form(part)}"
+    wish = f"rank {rank} calls {call} with {given}: {whole_name} must be"
+    if not fits and whole.shape != (n_ranks, *part.shape):
+        raise CommError(f"{wish} {n_ranks} times {part_name} in dimension 0, and of its dtype")
+    if whole.dtype != part.dtype:
+        raise CommError(f"{wish} of the dtype of {part_name}")
     return whole.detach().tensor_split(n_ranks) if fits else whole.detach().unbind()
 
 

@@ -56,7 +56,7 @@ MEMORY_FORMAT = Oracle(
         "y_last": "layout of y (is it in channels-last?)",
         "a_view": "memory of the tokens (is it that of y?)",
     },
-    errors={"'NoneType' object has no attribute": "prepare has to return the block."},
+    unusable={"'NoneType' object has no attribute": "prepare has to return the block."},
     diagnose=(
         Hint(
             lambda run: run.got["tokens"].shape == run.expected["y"].flatten(2).shape != run.expected["tokens"].shape,

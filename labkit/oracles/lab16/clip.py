@@ -139,7 +139,6 @@ CLIP = Oracle(
     errors={
         "'NoneType' object has no attribute": "A shard without elements has no gradient: its .grad is None. It adds "
         "nothing to the norm, but its rank takes part in the collective.",
-        "calls": "Every rank has to call the same collectives, one with empty shards as well.",
     },
     budgets=(
         Budget(

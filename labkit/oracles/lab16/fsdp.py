@@ -22,7 +22,7 @@ from labkit.oracles.lab16.fsdp_costs import (
     sent_by_moments,
 )
 from labkit.oracles.lab16.fsdp_training import Reduce, added, averaged_twice, by_rank, masters, mean, own, trained
-from labkit.oracles.lab16.sharded_steps import N_EQUAL_PARTS
+from labkit.oracles.lab16.sharded_steps import N_EQUAL_PARTS, WRONG_LENGTHS
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Observation, Oracle, Tolerance
 
 CLOSE = {"float32": Tolerance(atol=1e-4, rtol=1e-4), "bfloat16": Tolerance(atol=4e-3, rtol=1e-2)}
@@ -179,7 +179,7 @@ FSDP = Oracle(
         "got multiple values for keys": TIED_TWICE,
         "modified by an inplace operation": "Autograd counts writes into tensors that it has kept. Gather into a new "
         "tensor, or into tensor.data, which it does not watch.",
-        "reduce_scatter_single": N_EQUAL_PARTS.format(what="the row"),
+        WRONG_LENGTHS: N_EQUAL_PARTS.format(what="the row"),
     },
     budgets=(
         Budget(

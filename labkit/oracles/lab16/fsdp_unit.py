@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from labkit.compare import came_by, compare, inputs_untouched, sent_around
 from labkit.exercises.lab16.fsdp_unit import MOMENTS, N_ROWS, Layers, draw_rows, draw_weight, rows_of, some
 from labkit.oracles.hints import once
-from labkit.oracles.lab16.sharded_steps import N_EQUAL_PARTS, ROOM_BYTES
+from labkit.oracles.lab16.sharded_steps import N_EQUAL_PARTS, ROOM_BYTES, WRONG_LENGTHS
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Observation, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=2e-5, rtol=2e-4)
@@ -173,7 +173,7 @@ FSDP_UNIT = Oracle(
     ),
     axis="numbers of ranks that divide nothing, several layers, and frozen weights",
     errors={
-        "reduce_scatter_single": N_EQUAL_PARTS.format(what="the gradient"),
+        WRONG_LENGTHS: N_EQUAL_PARTS.format(what="the gradient"),
         "invalid for input of size": "What the all-gather brings is longer than the weight where n does not divide it: "
         "leave the zeros at its end out before you give it the shape.",
     },

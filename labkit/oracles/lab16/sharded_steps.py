@@ -23,6 +23,8 @@ N_EQUAL_PARTS = (
     "have equal length. Fill {what} up with zeros to a multiple of n."
 )
 """Where a collective is refused for the lengths of its tensors."""
+WRONG_LENGTHS = "in dimension 0, and of its dtype"
+"""What the refusal says, in part."""
 
 
 def held_between_steps(run: CaseRun[ShardedSteps]) -> int:

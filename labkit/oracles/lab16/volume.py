@@ -81,7 +81,7 @@ VOLUME = Oracle(
     tolerance=Tolerance(rtol=1e-9),
     judge=(config_fits,),
     axis="numbers of nodes, of ranks in a node, and of micro-batches",
-    errors={
+    unusable={
         "cannot unpack": "bytes_sent returns two numbers: what a rank sends in a step, and what leaves a node.",
     },
     diagnose=(

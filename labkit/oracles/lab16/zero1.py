@@ -25,6 +25,7 @@ from labkit.oracles.lab16.sharded_steps import (
     ONLY_OWN_PART_MOVES,
     ROOM_BYTES,
     SUMS,
+    WRONG_LENGTHS,
     held_between_steps,
     least_pass_bytes,
     one_rank_alone,
@@ -76,7 +77,7 @@ ZERO1 = Oracle(
         ),
     ),
     axis="numbers of ranks that divide nothing, fewer elements than ranks, and parameters without a gradient",
-    errors={"reduce_scatter_single": EQUAL_PARTS, "all_gather_single": EQUAL_PARTS},
+    errors={WRONG_LENGTHS: EQUAL_PARTS},
     budgets=(
         Budget(
             "bytes_sent",

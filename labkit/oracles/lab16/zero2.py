@@ -27,6 +27,7 @@ from labkit.oracles.lab16.sharded_steps import (
     ONLY_OWN_PART_MOVES,
     ROOM_BYTES,
     SUMS,
+    WRONG_LENGTHS,
     held_between_steps,
     least_pass_bytes,
     one_rank_alone,
@@ -108,8 +109,7 @@ ZERO2 = Oracle(
     ),
     axis="numbers of ranks that divide nothing, parameters without a gradient, and several micro-batches",
     errors={
-        "reduce_scatter_single": EQUAL_PARTS,
-        "all_gather_single": EQUAL_PARTS,
+        WRONG_LENGTHS: EQUAL_PARTS,
         "'NoneType' object has no attribute": "Some gradient is None. In step(), that of a part whose parameter's "
         "hook never ran: it counts as zeros. In a hook, that of a parameter whose hook has run before: register "
         "it once.",

@@ -104,7 +104,7 @@ COMPOSE_BUGS = Oracle(
     judge=(inputs_untouched,),
     call=in_words,
     axis="every kind of bug, in an order and at parameters of its own, other numbers of ranks, and runs without a bug",
-    errors={
+    unusable={
         "not enough values to unpack": 'blame returns a pair, ("norm.weight", "not summed") say, or None.',
         "too many values to unpack": 'blame returns a pair, ("norm.weight", "not summed") say, or None.',
     },

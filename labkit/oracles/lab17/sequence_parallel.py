@@ -257,7 +257,7 @@ SEQUENCE_PARALLEL = Oracle(
         ),
         Budget("peak_bytes", most_at_once, "At some moment a rank holds many tensors of the whole sequence."),
     ),
-    errors={
+    unusable={
         "'SequenceParallelMLP' object has no attribute": "Keep the parameters as nn.Parameter, under the names that "
         "__init__ has for them.",
     },

@@ -158,7 +158,7 @@ TP_ATTENTION = Oracle(
             "At some moment a rank holds more than two copies of the whole weights, or many large activations.",
         ),
     ),
-    errors={
+    unusable={
         "'ParallelAttention' object has no attribute": "Keep the parts as nn.Parameter, under the names w_q, w_k, w_v "
         "and w_o.",
     },

@@ -245,7 +245,7 @@ TP_MLP = Oracle(
             "At some moment a rank holds more than two copies of the whole weights, or many large activations.",
         ),
     ),
-    errors={
+    unusable={
         "'ParallelMLP' object has no attribute": "Keep the parts as nn.Parameter, under the names w_in, "
         "b_in, w_out and b_out.",
     },

@@ -118,7 +118,7 @@ VOCAB_EMBEDDING = Oracle(
     call=in_words,
     axis="numbers of ranks and rows, shapes of tokens, and ranks without a token",
     places={"out": "result", "grad": "gradient of this rank's rows"},
-    errors={"index out of range": OFFSET, "out of bounds": OFFSET},
+    errors={"index out of range in self": OFFSET, "out of bounds": OFFSET},
     budgets=(
         Budget(
             "collectives",

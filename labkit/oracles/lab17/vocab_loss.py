@@ -106,6 +106,11 @@ def in_words(run: Observation) -> str:
 OWN_MAXIMUM = Plan(top="own")
 OWN_MAXIMUM_ADDED = Plan(top="own", subtracts_top=False)
 
+OFFSET = (
+    "A target is a number in the whole vocabulary. Subtract the number of this rank's first column, and look a target "
+    "up only where it is one of this rank's columns."
+)
+
 VOCAB_LOSS = Oracle(
     id="17-vocab-loss",
     expect=expected,
@@ -115,10 +120,8 @@ VOCAB_LOSS = Oracle(
     axis="numbers of ranks, ignored and padded columns, z-loss, 16-bit logits, and logits of MBs",
     places={"loss": "loss", "grad": "gradient of the logits"},
     errors={
-        "out of bounds": "A target is a number in the whole vocabulary. Subtract the number of this rank's first "
-        "column, and look a target up only where it is one of this rank's columns.",
-        "index out of range": "A target is a number in the whole vocabulary. Subtract the number of this rank's first "
-        "column, and look a target up only where it is one of this rank's columns.",
+        "out of bounds": OFFSET,
+        "index out of range in self": OFFSET,
         "modified by an inplace operation": "A collective writes into its tensor, and autograd still needs the old "
         "values. Write the loss as one torch.autograd.Function: autograd records nothing inside its forward.",
     },

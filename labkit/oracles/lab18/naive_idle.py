@@ -136,7 +136,7 @@ NAIVE_IDLE = Oracle(
     tolerance=Tolerance(atol=1e-9),
     axis="other numbers of stages, and times of passes and transfers that all differ",
     fact=fact,
-    errors={"object is not iterable": "idle_shares returns a list with one share for each stage."},
+    unusable={"object is not iterable": "idle_shares returns a list with one share for each stage."},
     diagnose=(
         Hint(
             shares_are(with_messages(2, 0)),

@@ -175,13 +175,13 @@ PIPELINE_STEP = Oracle(
         "never called wait": "Call wait() on what isend and irecv return, before the step ends.",
         "but the ranks are": "Activations come from the rank before and go to the next one, gradients the other way. "
         "Rank 0 has none before it, and the last rank has none after it.",
-        "to receive": "Two ranks wait for each other: comm.send returns only once its receiver has asked for the "
-        "message. Start each message with comm.isend, and wait() for all of them at the end of the step.",
+        "deadlock: to receive": "Two ranks wait for each other: comm.send returns only once its receiver has asked for "
+        "the message. Start each message with comm.isend, and wait() for all of them at the end of the step.",
         "grad can be implicitly created": "Only the loss is a single number. On all other ranks call "
         "out.backward(gradient) with the gradient that was received from the next rank.",
         "does not require grad": "Autograd has no graph for this tensor. Keep the output itself for the backward pass, "
         "not a detached copy of it, and call requires_grad_() on what was received before it goes into the stage.",
-        "a NoneType": "None was given where a tensor is sent. If it is the x.grad of a stage's input x: call "
+        "to send a NoneType": "None was given where a tensor is sent. If it is the x.grad of a stage's input x: call "
         "requires_grad_() on a received tensor before it goes into the stage.",
         "Mismatch in shape": "This gradient belongs to another micro-batch: keep each micro-batch's tensors under its "
         "number, and receive in the order that is given.",

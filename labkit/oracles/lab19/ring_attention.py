@@ -40,6 +40,9 @@ def most_held(run: CaseRun[Ring]) -> int:
     return round(blocks * case.block_bytes) + 5 * 4 * case.n_heads * case.length**2 + room
 
 
+BOTH_FIRST = "All ranks wait for each other. Start both transfers (isend, irecv) first, then wait for both."
+
+
 def in_words(run: Observation) -> str:
     case = run.case
     dealt = "dealt at random" if case.by_chance else "dealt in zigzag"
@@ -66,7 +69,8 @@ RING_ATTENTION = Oracle(
     errors={
         "changed the tensor that it was sending": "isend returns at once, while the tensor is still being read: call "
         "wait() on what it returned before you write into the tensor. Receive into a tensor of its own.",
-        "deadlock": "All ranks wait for each other. Start both transfers (isend, irecv) first, then wait for both.",
+        "deadlock: to receive": BOTH_FIRST,
+        "deadlock: for a message": BOTH_FIRST,
     },
     budgets=(
         Budget(
