@@ -702,8 +702,8 @@ labkit.figures.memory_by_category(step_of_llama(num_hidden_layers=4))
 # | the backward pass begins | weights, optimizer states, activations, temporary tensors of the loss |
 # | the optimizer steps | weights, optimizer states, gradients, temporary tensors of the update |
 #
-# At the first moment there are no gradients yet, because `zero_grad` has freed them after the last step. At the second,
-# the activations are gone. In between, the activations shrink while the gradients grow.
+# At the first moment there are no gradients yet, because `zero_grad` has freed them after the previous step. At the
+# second, the activations are gone. In between, the activations shrink while the gradients grow.
 
 # %% [markdown]
 # **Predict:** pure bf16 with AdamW, sequences of 1024 tokens, a card of 80 GiB: how many sequences of Llama-3-8B fit?
@@ -866,9 +866,9 @@ guesses.take("exponent of a straight line", None)
 #
 # Write `fit_scaling_law(size, loss)`, which returns three Python floats `(A, α, E)`. Both tensors are float64 with one
 # entry per run. The exponents lie between 0.05 and 2.5, $E$ may be 0, and the losses have noise of up to 0.03 %. Your
-# exponent may be off by 2 %, $A$ by what an error of 2 % in the exponent does to it, and $E$ by 2 % of the smallest
-# loss. Put back into the law, the three must meet the table to 0.5 % on average. PyTorch, NumPy and Python's own
-# library are there where answers are graded; SciPy is not.
+# exponent may be off by 2 %, $A$ by as much as a 2 % error in the exponent changes it, and $E$ by 2 % of the smallest
+# loss. With your three numbers, the law must match the losses of the table to 0.5 % on average. PyTorch, NumPy and
+# Python's own library are there where answers are graded; SciPy is not.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -1653,8 +1653,8 @@ labkit.feature_row(
 # %% [markdown]
 # ## Open question
 #
-# 3 points. A person reads your answer, so no check responds at once, and `progress` does not count it. A few sentences
-# each; numbers count more than words.
+# This question is worth 3 points. A person reads your answer, so no check responds at once, and `progress` does not
+# count it. Write a few sentences for each part; numbers count more than words.
 #
 # You fine-tune Llama-3-8B with sequences of 1024 tokens. (a) Which term of the memory do you attack first on a card of
 # 24 GiB, which one on a card of 80 GiB, and with what? (b) A team measures a 4-bit base model with LoRA adapters (small

@@ -206,7 +206,7 @@ print(
 # check asks for 448 with every version.)
 
 # %% [markdown]
-# The picture shows five numbers between the values 4 to 8 of e3m2. Three of them are ties.
+# The picture shows five numbers between the values 4 and 8 of e3m2. Three of them are ties.
 
 # %% tags=["figure"]
 labkit.figures.rounding_to_even()
@@ -446,11 +446,12 @@ guesses.settle("counting in fp16 stops", count_until_stuck(FP16))
 # where the **zero point** $z$ is the code of 0. With 8 bits there are 256 evenly spaced values, so everything depends
 # on the range over which they are spread.
 #
-# - **Symmetric** (absmax): $z = 0$, codes from −127 to 127, scale = max|x| / 127. The code −128 is not used, because
-#   with it the range would reach further on one side than on the other.
-# - **Affine**: codes from −128 to 127 stretch from the smallest to the largest value, scale = (max − min) / 255. The
-#   range is extended to include 0, and $z$ is rounded to a whole number, so that **0 comes back as exactly 0**. Zeros
-#   are common (padding, pruned weights, the output of a ReLU), and the same error in each of them would add up.
+# - **Symmetric** (absmax): $z = 0$. The codes go from −127 to 127, and the scale is max|x| / 127. The code −128 is not
+#   used, because with it the range would reach further on one side than on the other.
+# - **Affine**: the codes from −128 to 127 stretch from the smallest to the largest value, and the scale is (max −
+#   min) / 255. The range is extended to include 0, and $z$ is rounded to a whole number, so that **0 comes back as
+#   exactly 0**. Zeros are common (padding, pruned weights, the output of a ReLU), and the same error in each of them
+#   would add up.
 #
 # The range is taken over the whole tensor, or over one **channel** at a time, for instance one row of a weight matrix.
 
@@ -1138,8 +1139,8 @@ labkit.feature_row(
 # %% [markdown]
 # ## Open questions
 #
-# Two questions, 2 + 3 points. A person reads the answers, so there is no check, and `progress` does not count them.
-# Write a few sentences for each; numbers count more than words.
+# There are two questions, worth 2 and 3 points. A person reads the answers, so there is no check, and `progress`
+# does not count them. Write a few sentences for each; numbers count more than words.
 #
 # **A.** (2 points, read by a person) Two runs of the same training script, with the same seeds, on the same GPU, print
 # losses that agree in five digits in step 1 and in two in step 1000. A colleague says that there must be a bug. Name

@@ -557,8 +557,8 @@ guesses.settle("fp16 without a scale", outcome)
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# Not at all. Every gradient of a linear layer is rounded to zero. The loss stays at about 6.4, a little above $\ln 512 =
-# 6.24$, the loss of a guess.
+# Not at all. Every gradient of a linear layer is rounded to zero. The loss stays at about 6.4, a little above $\ln 512
+# = 6.24$, the loss of guessing blindly.
 #
 # </details>
 #

@@ -581,9 +581,10 @@ guesses.settle("rows at n = 512", compute_bound_rows(512, *A100, 2))
 # computes one tile of the output at a time, and as many tiles as there are SMs make a **wave**. A tile that is only
 # partly needed takes as long as a full one, and so does a wave with a single tile. Lab 10 shows why; here you count.
 #
-# A second rule is about **multiples**: tensor cores load rows in pieces of 16 bytes, best of 128 bytes on an A100. So a
-# width should be a multiple of 8 numbers in float16, best of 64; of 4 or 32 in TF32, of 16 or 128 in int8. GPT-2's
-# vocabulary of 50257 tokens is therefore often padded to 50304, with 47 tokens that never occur.
+# A second rule is about **multiples**: tensor cores load rows in pieces of 16 bytes, and an A100 is fastest with pieces
+# of 128 bytes. So a width should be a multiple of 8 numbers in float16, better of 64. In TF32 it should be a multiple
+# of 4, better of 32, and in int8 of 16, better of 128. GPT-2's vocabulary of 50257 tokens is therefore often padded to
+# 50304, with 47 tokens that never occur.
 #
 # [[exercise 04-alignment]]
 #
@@ -659,7 +660,7 @@ labkit.figures.wave_staircase(tiles_and_waves)
 # library can mend a bad last wave with **split-K**: several SMs share one tile, each sums a part of its products, and
 # the parts are added.
 #
-# A checklist for a linear layer: inputs, outputs, vocabulary and rows are multiples of 8 numbers in float16 (best of
+# A checklist for a linear layer: inputs, outputs, vocabulary and rows are multiples of 8 numbers in float16 (better of
 # 64), there are enough rows to be compute-bound, and enough tiles for many waves. For a convolution, the same holds for
 # its input and output channels; three colour channels are best padded to 4 or 8.
 #
@@ -955,8 +956,8 @@ labkit.feature_row(
 # %% [markdown]
 # ## Open question
 #
-# 3 points. A person reads your answer, so no check responds at once, and `progress` does not count it. A few sentences;
-# numbers count more than words.
+# This question is worth 3 points. A person reads your answer, so no check responds at once, and `progress` does not
+# count it. Write a few sentences; numbers count more than words.
 #
 # Why do large batches save computation time on a GPU at all, although every sample takes the same FLOPs? Your run uses
 # windows of 8 micro-batches of 2048 tokens on one A100 ($n = 4096$), with a critical batch of about 8,000 tokens.

@@ -359,11 +359,11 @@ guesses.settle("best number of segments", str(best_segments(36, 4)))
 #
 # </details>
 #
-# Left: 36 layers with $c = 4$, run with your two functions and measured. The dots follow the dashed formula. They lie
-# two outputs above it where $k$ divides 36, because the gradients on their way through a layer need room too. Elsewhere
-# they lie higher, because the longest segment counts. At the left end, one big segment saves nothing at all and still
-# costs the extra pass. Right: the price does not depend on $k$. If your check fails, look here: segments that are cut
-# wrongly move the dots off the line.
+# On the left are 36 layers with $c = 4$, run with your two functions and measured. The dots follow the dashed formula.
+# They lie two outputs above it where $k$ divides 36, because the gradients on their way through a layer need room too.
+# Elsewhere they lie higher, because the longest segment counts. At the left end, one big segment saves nothing at all
+# and still costs the extra pass. The right panel shows that the price does not depend on $k$. If your check fails, look
+# here: segments that are cut wrongly move the dots off the line.
 #
 # Many texts recommend $\sqrt{L}$ segments, which is the case $c = 1$. A real layer keeps much more. For a GPT in
 # 16-bit floats, with dropout and with an attention that does not keep its scores, Korthikanti and others count 34
@@ -833,7 +833,7 @@ check("05-offload", offload_hooks)
 
 
 # %% [markdown]
-# Your hooks on a model of twelve layers, next to autograd as it is and to PyTorch's own `save_on_cpu`:
+# Here are your hooks on a model of twelve layers, next to autograd as it is and to PyTorch's own `save_on_cpu`:
 
 
 # %%
@@ -1137,7 +1137,7 @@ leaking, leaky_losses = training_profile(leaky_train)
 labkit.figures.memory_by_category(leaking, "the script as it is, eight steps")
 
 # %% [markdown]
-# A staircase: every step leaves something behind.
+# This is a staircase: every step leaves something behind.
 #
 # **Predict:** how many MiB does each step leave behind? A hidden activation is 512 × 512 float32, 1 MiB.
 
@@ -1239,7 +1239,7 @@ print("validation loss, repaired: ", *(f"{loss:.4f}" for loss in losses))
 #
 # </details>
 #
-# A flat comb: every step looks like the one before.
+# Now it is a flat comb: every step looks like the one before.
 #
 # The gradients took memory only once, because each step adds to the same tensors. This mistake shows in the losses,
 # and raises no error. The script as it was even gets ahead, because the sum of all gradients so far makes a longer
@@ -1405,7 +1405,7 @@ for size, (peak, _) in in_chunks.items():
 # a second backward pass wrong.) No product is computed twice, so all this costs is the launches of smaller kernels.
 #
 # With the layers checkpointed and the loss in chunks, only the body of the model still grows with the number of
-# tokens. Measured on GPT-2 medium without its head, every layer checkpointed:
+# tokens. Here it is measured on GPT-2 medium without its head, with a checkpoint around every layer:
 
 # %%
 from transformers import GPT2Model
@@ -1451,8 +1451,8 @@ if hasattr(F, "linear_cross_entropy"):
 # %% [markdown]
 # ## What you measured
 #
-# Memory and price of each technique, with your functions: a chain of 48 feed-forward blocks for the first five lines,
-# the small head for the last two. A block keeps 3.5 MiB where its output takes 0.25, so $c = 14$.
+# The table shows memory and price of each technique, with your functions: a chain of 48 feed-forward blocks for the
+# first five lines, the small head for the last two. A block keeps 3.5 MiB where its output takes 0.25, so $c = 14$.
 
 
 # %% tags=["varies"]
@@ -1542,8 +1542,8 @@ labkit.feature_row(
 # %% [markdown]
 # ## Open questions
 #
-# Two questions, 2 + 3 points. A person reads your answers, so no check responds at once, and `progress` does not
-# count them. A few sentences each; numbers count more than words.
+# There are two questions, worth 2 and 3 points. A person reads your answers, so no check responds at once, and
+# `progress` does not count them. Write a few sentences for each; numbers count more than words.
 #
 # **A.** (2 points) Why are activations kept at all? For a linear layer, ReLU, dropout, softmax and a residual
 # addition, say what the backward pass needs from the forward pass. Which of them need far fewer bytes than their

@@ -32,8 +32,8 @@ guesses = Predictions("06")
 labkit.leave_out_blanks()  # a cell that needs an answer you have not written yet says so
 
 # %% [markdown]
-# First the 84 %, measured with PyTorch's own AdamW. The weights have a standard deviation of 0.02, as in a freshly
-# initialized GPT. The last three rows are a norm's weights, which are 1.
+# First, here are the 84 %, measured with PyTorch's own AdamW. The weights have a standard deviation of 0.02, as in
+# a freshly initialized GPT. The last three rows are a norm's weights, which are 1.
 
 # %%
 for name, scale in {"matrix, σ = 0.02": None, "norm, all 1": 1.0}.items():
@@ -859,7 +859,7 @@ in_backward_costs = lab06.compare_in_backward(
 
 # %% [markdown]
 # The weights are the same, and so is the loss. The 1.59 bytes per parameter are the gradient of the model's largest
-# tensor, with 8192 elements, and a vector's beside it.
+# tensor, with 8192 elements, and that of a vector beside it.
 #
 # **The price.** Clipping by the global norm needs the norm of all gradients, which is known when the last one is there.
 # By then the first parameters have stepped. (Clipping each tensor by its own norm is possible, and is another
@@ -1182,8 +1182,8 @@ muon_costs = lab06.compare(
 # %% [markdown]
 # ## What you measured
 #
-# Your optimizers on the shapes of T5-3B, run on tensors that have a shape but no memory, with two of PyTorch's below
-# them. An optimizer that is not written yet has no row.
+# The table shows your optimizers on the shapes of T5-3B, run on tensors that have a shape but no memory. Two of
+# PyTorch's stand below them. An optimizer that is not written yet has no row.
 
 # %%
 weight_bytes = {"AdamW": 4, "AdamW, bf16 by chance": 2, "Adam, 8 bits": 4, "Adafactor": 4}
@@ -1284,8 +1284,8 @@ labkit.feature_row(
 # %% [markdown]
 # ## Open questions
 #
-# Two questions, 2 + 3 points. A person reads your answers, so no check responds at once, and `progress` does not
-# count them. A few sentences each; numbers count more than words.
+# There are two questions, worth 2 and 3 points. A person reads your answers, so no check responds at once, and
+# `progress` does not count them. Write a few sentences for each; numbers count more than words.
 #
 # **A.** (2 points) A colleague trains with a loss that is the *sum* over the tokens, you with the *mean*, both with
 # AdamW and the same learning rate. Does the loss curve, per token, differ, and where in the formula do you see the

@@ -662,10 +662,11 @@ lab07_files.compare_formats(write_tokens, TokenWindows)
 
 # %% [markdown]
 # A window of your file is one slice. HDF5 looks the chunk up and copies (and decompresses) it; LMDB walks down a tree
-# of keys to a record, which is as fast for records that differ in size. If LMDB is ahead of your file, then only because
-# of NumPy: cutting a window out of an `np.memmap` takes some microseconds. `np.asarray(np.memmap(...))` makes a plain array
-# of the same map, without reading it, and cutting a window out of that takes only one microsecond. Take HDF5 for arrays of many dimensions that the tools of other fields
-# have to read, LMDB for millions of small records, and a plain file if a plain file is enough.
+# of keys to a record, which is as fast for records that differ in size. If LMDB is ahead of your file, that is only
+# because of NumPy: cutting a window out of an `np.memmap` takes some microseconds. `np.asarray(np.memmap(...))` makes a
+# plain array of the same map, without reading it, and cutting a window out of that takes only one microsecond. Take
+# HDF5 for arrays of many dimensions that the tools of other fields have to read, LMDB for millions of small records,
+# and a plain file if a plain file is enough.
 
 # %% [markdown]
 # [[stop]]
@@ -761,7 +762,7 @@ def train(DataLoader, dataset, model, device, n_epochs, batch_size, n_cores) -> 
 check("07-slow-loop", train)
 
 # %% [markdown]
-# Both loops on the machine of the prediction, one epoch of 16 batches.
+# The next cells run both loops on the machine of the prediction, for one epoch of 16 batches.
 
 # %%
 loops = {name: lab07.timed(loop) for name, loop in {"slow": slow_train, "yours": train}.items()}
@@ -1055,7 +1056,7 @@ def read_shards(
 check("07-tar-shards", write_shards, read_shards)
 
 # %% [markdown]
-# Your buffer alone, on one shard of 30,000 samples: how far it moves them.
+# The next cell takes your buffer alone, with one shard of 30,000 samples, and shows how far it moves them.
 
 # %%
 order = lab07.through_buffer(write_shards, read_shards, 30_000, 1000)
@@ -1218,7 +1219,7 @@ def pays_from(
 check("07-cache", CachedImages, train_resident, pays_from)
 
 # %% [markdown]
-# Your cache beside one that throws out what was used least recently, for 2,000 images of one size.
+# Here is your cache beside one that throws out what was used least recently, for 2,000 images of one size.
 
 # %%
 shares = (0.25, 0.5, 0.75, 0.95)
@@ -1236,10 +1237,10 @@ guesses.settle("images that LRU finds", 100 * found[0.5][0])
 #
 # </details>
 #
-# A dataset with workers has one such cache in each worker, so all of them together take up to `max_bytes` times the
-# number of workers, each of them may decode the same image, and without `persistent_workers=True` all caches are empty
-# again in every epoch. Two ways out: keep the decoded images in a memory-mapped file, which all processes share, or in
-# one tensor in shared memory (`tensor.share_memory_()`), which has room for every image from the start.
+# A dataset with workers has one such cache in each worker. Together they take up to `max_bytes` times the number of
+# workers, and each of them may decode the same image. Without `persistent_workers=True`, all caches are empty again in
+# every epoch. There are two ways out: keep the decoded images in a memory-mapped file, which all processes share, or
+# in one tensor in shared memory (`tensor.share_memory_()`), which has room for every image from the start.
 #
 # **In practice:** the operating system caches *files* in free memory by itself (the page cache), and throws them out much like
 # LRU. `datasets` keeps what `map` made in an Arrow file, and `set_transform` decodes lazily, at each access. CoorDL's MinIO
@@ -1440,8 +1441,8 @@ labkit.feature_row(
 # %% [markdown]
 # ## Open questions
 #
-# Two questions, 2 + 3 points. A person reads your answers, so no check responds at once, and `progress` does not count
-# them. A few sentences each; numbers count more than words.
+# There are two questions, worth 2 and 3 points. A person reads your answers, so no check responds at once, and
+# `progress` does not count them. Write a few sentences for each; numbers count more than words.
 #
 # **A.** (2 points) A colleague trains with 8 GPUs and 4 workers each, on an iterable dataset that yields
 # every sample in every worker. He says: "It is only a larger epoch. I train for a third of the epochs and get the same

@@ -1673,8 +1673,8 @@ labkit.figures.update_spectrum(updates)
 # %% [markdown]
 # ## What you measured
 #
-# For the 8-billion model in bfloat16, from your own functions: `inject` counted what trains, `quantize_nf4` the bits
-# of a weight. AdamW keeps two states in the dtype of what it trains.
+# These figures are for the 8-billion model in bfloat16, from your own functions: `inject` counted what trains,
+# `quantize_nf4` the bits of a weight. AdamW keeps two states in the dtype of what it trains.
 
 # %%
 targets_of_base = [

@@ -60,8 +60,8 @@ guesses = Predictions("09")
 labkit.leave_out_blanks()  # a cell that needs an answer you have not written yet says so
 
 # %% [markdown]
-# First the measurement. `cuda` is `torch.cuda` or the simulated device, and `now_s()` the host's clock in seconds:
-# `time.perf_counter`, or the virtual one.
+# First the measurement. `cuda` is `torch.cuda` or the simulated device, and `now_s()` is the host's clock in
+# seconds: `time.perf_counter`, or the virtual one.
 
 # %%
 SMALL = Machine(
@@ -992,7 +992,8 @@ def slow_down(
 check("09-allocator", replay_trace, slow_down)
 
 # %% [markdown]
-# Your replay of the program of the prediction, and a picture of the segments (by labkit, not by your replay):
+# Here is your replay of the program of the prediction, with a picture of the segments (drawn by labkit, not by
+# your replay):
 
 # %%
 three_and_nine = [("malloc", ticket, 6 * 2**20) for ticket in range(3)]
@@ -1398,8 +1399,9 @@ def profile_steps(
 check("09-profile", gpu_work, gpu_report, profile_steps)
 
 # %% [markdown]
-# What your `gpu_work` found in the trace above, a row for each stream. Stream 7 is CUDA's default stream and computes;
-# stream 13 copies the next batch to the device. The batch is so small that its copy takes 4 µs.
+# The figure shows what your `gpu_work` found in the trace above, with a row for each stream. Stream 7 is CUDA's
+# default stream and computes; stream 13 copies the next batch to the device. The batch is so small that its copy takes
+# 4 µs.
 
 # %% tags=["figure"]
 work = gpu_work(trace.events, trace.first_step)
@@ -1431,11 +1433,11 @@ labkit.figures.kernel_bars(report, TENSOR_CORE_MARKS)
 #
 # </details>
 #
-# Read the figure from the bottom. The idle bar comes first, because while nothing runs, faster kernels do not help. Here
-# the loop asks for `loss.item()` in every step, so the host begins to launch the next step only when the device has
-# nothing left to do. Then the grey bars: `gemm` with `f32` in its name, or `sgemm`, is a matrix product in float32
-# *without* tensor cores, and one of the easiest factors to gain. A kernel with `nccl` in its name, which this trace
-# has none of, is communication, and costs time only where nothing runs beside it (lab 15). Many short elementwise
+# Read the figure from the bottom. The idle bar comes first, because while nothing runs, faster kernels do not help.
+# Here the loop asks for `loss.item()` in every step, so the host begins to launch the next step only when the device
+# has nothing left to do. Then come the grey bars: `gemm` with `f32` in its name, or `sgemm`, is a matrix product in
+# float32 *without* tensor cores, and one of the easiest factors to gain. A kernel with `nccl` in its name, which this
+# trace has none of, is communication, and costs time only where nothing runs beside it (lab 15). Many short elementwise
 # kernels are a case for fusion, which is lab 12. Only then is it worth looking at the blue ones.
 #
 # What would the report say with the first steps in it?
@@ -1495,7 +1497,7 @@ else:
 # %% [markdown]
 # ## What you measured
 #
-# Each row is a way to be wrong, or slow, and by how much, on the machines of this notebook.
+# Each row shows a way to be wrong, or slow, and by how much, on the machines of this notebook.
 
 
 # %%
@@ -1549,8 +1551,8 @@ labkit.feature_row(
 # %% [markdown]
 # ## Open questions
 #
-# Two questions, 2 + 2 points. A person reads your answers, so no check responds at once. A few sentences each;
-# numbers count more than words.
+# There are two questions, worth 2 points each. A person reads your answers, so no check responds at once. Write a
+# few sentences for each; numbers count more than words.
 #
 # **A.** (2 points) When do streams help, and when not? Give one program that gets faster with a second stream and two
 # that do not, each with the reason. Say how a profiler's trace would tell you which of them a given program is.
