@@ -1,24 +1,17 @@
-"""The rooms of labkit and grading import only downwards, nothing a student runs
-can reach the instructor's side, and so on.
-
-Read from the syntax trees, imports inside functions included: what is not imported cannot be checked by importing.
-"""
+"""The rooms of labkit and grading import only downwards, and nothing a student runs can reach the instructor's side."""
 
 from __future__ import annotations
 
-import ast
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from grading.isolation.tiers import NONE, TIERS
+from tests import module_imports
+from tests.module_imports import ROOT, Import, dotted, imports, modules, problems, read, room_of
 
-ROOT = Path(__file__).resolve().parents[1]
 ROOMS = (
     "lazy",
     "forking",
@@ -70,81 +63,6 @@ CORE = {"torch", "numpy", "matplotlib", "safetensors", "jaxtyping", "IPython"}
 """What labkit may import on its own import: the core dependencies. Anything else only inside a function."""
 
 
-@dataclass(frozen=True)
-class Import:
-    """One imported module. `deferred`: inside a function, so that it happens only when that is called."""
-
-    name: str
-    line: int
-    deferred: bool
-
-
-def modules(folder: str) -> list[Path]:
-    return sorted((ROOT / folder).rglob("*.py"))
-
-
-def dotted(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-@dataclass(frozen=True)
-class Module:
-    """What the tests ask of a file. words: the texts in it that hold no space."""
-
-    imports: tuple[Import, ...]
-    docstring: str | None
-    words: tuple[str, ...]
-
-
-@cache
-def read(path: Path) -> Module:
-    """A file, parsed once for all tests; its tree is not kept, which would be millions of objects."""
-    imports: list[Import] = []
-    words: list[str] = []
-
-    def look(node: ast.AST, deferred: bool) -> None:
-        if isinstance(node, ast.Import):
-            imports.extend(Import(item.name, node.lineno, deferred) for item in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert not node.level, f"{path}:{node.lineno}: imports are absolute in this project"
-            names = [f"{node.module}.{item.name}" for item in node.names]
-            names = [name if is_module(name) else node.module for name in names]
-            imports.extend(Import(name, node.lineno, deferred) for name in names)
-        elif isinstance(node, ast.Constant):
-            if isinstance(node.value, str) and " " not in node.value:
-                words.append(node.value)
-            return
-        deferred = deferred or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        for child in ast.iter_child_nodes(node):
-            look(child, deferred)
-
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    look(tree, deferred=False)
-    return Module(tuple(imports), ast.get_docstring(tree), tuple(words))
-
-
-def imports(path: Path) -> tuple[Import, ...]:
-    """Every module imported by this file; `from a import b` counts as a.b where that is a module."""
-    return read(path).imports
-
-
-def is_module(name: str) -> bool:
-    path = ROOT.joinpath(*name.split("."))
-    return path.with_suffix(".py").exists() or path.is_dir()
-
-
-def room_of(name: str, package: str = "labkit") -> str | None:
-    """The room of "labkit.check.text"; None for the package itself and for any other."""
-    parts = name.split(".")
-    return parts[1] if parts[0] == package and len(parts) > 1 else None
-
-
-def problems(path: Path, forbidden) -> list[str]:
-    where = path.relative_to(ROOT)
-    return [f"{where}:{one.line} imports {one.name}" for one in imports(path) if forbidden(one)]
-
-
 def test_every_room_is_in_the_order() -> None:
     found = {room_of(dotted(path)) for path in modules("labkit")} - {None}
     assert found <= set(ROOMS), f"give {sorted(found - set(ROOMS))} a place in ROOMS"
@@ -160,31 +78,6 @@ def test_a_room_imports_only_rooms_below_it(room: str) -> None:
         return one.name == "labkit" or (room_of(one.name) is not None and room_of(one.name) not in allowed)
 
     assert [problem for path in paths for problem in problems(path, points_up)] == []
-
-
-@pytest.mark.parametrize("folder", ["labkit", "grading"])
-def test_no_modules_import_one_another_in_a_circle(folder: str) -> None:
-    """Imports for type checkers and inside functions included: two files that need each other are one idea, or three.
-
-    Control: `test_a_circle_is_found`.
-    """
-    imported = {dotted(path): {one.name for one in imports(path)} for path in modules(folder)}
-    assert circles(imported) == []
-
-
-def circles(imported: Mapping[str, set[str]]) -> list[list[str]]:
-    """The groups of modules that all import each other, over however many others; a module that imports itself too."""
-
-    @cache
-    def reached(module: str) -> frozenset[str]:
-        found, new = set(), {module}
-        while new:
-            new = {name for one in new for name in imported[one] if name in imported} - found
-            found |= new
-        return frozenset(found)
-
-    groups = {frozenset(other for other in reached(one) if one in reached(other)) for one in imported}
-    return sorted(sorted(group) for group in groups if group)
 
 
 def drawn_rooms(drawing: str) -> dict[str, set[str]]:
@@ -288,89 +181,15 @@ def test_the_grading_package_reads_no_solution_as_code() -> None:
     assert found == []
 
 
-NAMES = {*TIERS, NONE.name}
-OTHER_MEANINGS = {("kind", "kernel"), ("cat", "kernel"), ("times", "none")}
-"""Comparisons with a word that is also a tier's name, by the name of what is compared: launches, times of hand-ins."""
-QUOTED = re.compile(rf"[\"']({'|'.join(NAMES)})[\"']")
-"""A file without one compares nothing with it, and need not be parsed."""
-
-
-def parts_of(side: ast.AST) -> list[ast.AST]:
-    """What is compared where `side` stands: itself, the elements of a display, the value of a pattern."""
-    if isinstance(side, ast.Tuple | ast.List | ast.Set):
-        return side.elts
-    return list(ast.walk(side)) if isinstance(side, ast.pattern) else [side]
-
-
-def tiers_compared_by_name(source: str) -> list[str]:
-    """What this module compares with a tier's name, one of a match statement included."""
-    found = []
-    if not QUOTED.search(source):
-        return []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Compare):
-            sides = [node.left, *node.comparators]
-        elif isinstance(node, ast.Match):
-            sides = [node.subject, *(case.pattern for case in node.cases)]
-        else:
-            continue
-        compared = {word for side in sides for word in re.findall(r"\w+", ast.unparse(side))[-1:]}
-        names = {one.value for side in sides for one in parts_of(side) if isinstance(one, ast.Constant)} & NAMES
-        meant = {(what, name) for what in compared for name in names} & OTHER_MEANINGS
-        if names - {name for _, name in meant}:
-            found.append(ast.unparse(node).splitlines()[0])
-    return found
-
-
-def test_only_the_tiers_own_module_tells_them_apart_by_name() -> None:
-    told = {
-        str(path.relative_to(ROOT)): tiers_compared_by_name(path.read_text(encoding="utf-8"))
-        for folder in ("grading", "benchmarks")
-        for path in modules(folder)
-        if dotted(path) != "grading.isolation.tiers"
-    }
-    assert {path: lines for path, lines in told.items() if lines} == {}
-    compared = re.compile(rf"[=!]= *[\"']({'|'.join(NAMES)})[\"']")
-    assert [path for path in (ROOT / "grading").rglob("*.j2") if compared.search(path.read_text())] == []
-
-
-def test_a_tier_that_is_told_by_its_name_is_seen() -> None:
-    """The control: compared, looked for, matched; and not where the word means something else."""
-    kernel, none = "tier == 'kernel'", "'none' != plan.isolation"
-    assert tiers_compared_by_name(f"if {kernel} or {none}: pass") == [kernel, none]
-    assert tiers_compared_by_name("x = tier in ('bwrap', 'kernel')") == ["tier in ('bwrap', 'kernel')"]
-    assert tiers_compared_by_name("match tier:\n    case 'bwrap': pass") == ["match tier:"]
-    assert tiers_compared_by_name("kind == 'kernel'; event['cat'] == 'kernel'; way.times == 'none'; f('bwrap')") == []
-
-
 @pytest.mark.parametrize("folder", ["labkit", "grading", "benchmarks"])
 def test_every_module_says_what_it_is(folder: str) -> None:
     silent = [str(path.relative_to(ROOT)) for path in modules(folder) if not read(path).docstring]
     assert silent == []
 
 
-def test_a_circle_is_found(tmp_path: Path, monkeypatch) -> None:
-    """The control of the test for circles: one through a function, a type checker's import and a package's own file."""
-    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
-    files = {
-        "__init__": "from room import start\n",
-        "start": "def f():\n    from room.middle import g\n",
-        "middle": "import typing\nif typing.TYPE_CHECKING:\n    from room import value\nimport room.beside\n",
-        "beside": "import torch\n",
-        "alone": "from room import beside, start\n",
-        "twice": "import room.twice\n",
-    }
-    (tmp_path / "room").mkdir()
-    for name, text in files.items():
-        (tmp_path / "room" / f"{name}.py").write_text(text)
-    imported = {dotted(path): {one.name for one in imports(path)} for path in modules("room")}
-    assert circles(imported) == [["room", "room.middle", "room.start"], ["room.twice"]]
-    assert circles({name: names - {"room"} for name, names in imported.items()}) == [["room.twice"]]
-
-
 def test_the_test_sees_what_it_is_meant_to_see(tmp_path: Path, monkeypatch) -> None:
     """Its own control: imports in every form are found, and told apart."""
-    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    monkeypatch.setattr(module_imports, "ROOT", tmp_path)
     (tmp_path / "labkit" / "oracles").mkdir(parents=True)
     path = tmp_path / "labkit" / "low.py"
     path.write_text("import labkit.check.text\nfrom labkit import oracles, check\ndef f():\n    import grading as g\n")

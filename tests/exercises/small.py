@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import linecache
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import torch
 
 from labkit.check.api import examine
 from labkit.check.verdict import Verdict
 from labkit.compare import inputs_untouched
-from labkit.spec import Answer, Case, Exercise, Hint, Oracle, Run, Tolerance
+from labkit.observe import make_inputs, observe
+from labkit.spec import Answer, Case, Exercise, Hint, Observation, Oracle, Run, Tolerance
 
 CELL = "<cell>"
 
@@ -58,6 +61,13 @@ def cell(source: str) -> dict[str, object]:
     namespace: dict[str, object] = {"torch": torch}
     exec(compile(source, CELL, "exec"), namespace)
     return namespace
+
+
+def run(function: Callable | None, **changes: object) -> Observation:
+    """One run of this function as DOUBLE's answer, with these fields of DOUBLE changed."""
+    exercise = replace(DOUBLE, **changes)
+    tree = make_inputs(exercise, Size(), 0)
+    return observe(exercise, SimpleNamespace(double=function), Size(), tree)
 
 
 def examined(source: str, oracle: Oracle = ORACLE, **changes: object) -> Verdict:

@@ -12,6 +12,7 @@ from grading.isolation.probe import try_tier
 from grading.isolation.tiers import KERNEL, NONE, tier_named
 from tests.grading.fake_labs import registered
 from tests.grading.in_process import graded_in_process
+from tests.grading.scripted_ranks import scripted_ranks
 from tests.grading.shared_sandboxes import shared_sandbox
 
 
@@ -38,3 +39,9 @@ def lab99():
 def sandbox(lab99):
     best = KERNEL if try_tier(KERNEL).works else NONE
     return shared_sandbox(tier_named(os.environ.get("LABS_ISOLATION", best.name)))
+
+
+@pytest.fixture
+def ranks():
+    with scripted_ranks() as make:
+        yield make

@@ -19,7 +19,7 @@ from grading.submissions import attempt_of, prepare
 from grading.supervisor import job as jobs
 from grading.supervisor.result import SubmissionResult
 from tests.grading.lessons import LAB, make_course, submit
-from tests.test_architecture import ROOT, imports
+from tests.module_imports import ROOT, imports
 
 STUDENT = "ada"
 

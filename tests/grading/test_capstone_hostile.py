@@ -16,7 +16,7 @@ from grading.supervisor.result import ExerciseResult
 from grading.worker.protocol.steps import ServeExercise
 from tests.exercises.harness import TESTS, solution_of
 from tests.grading.shared_sandboxes import shared_sandbox
-from tests.grading.test_worker import code, graded
+from tests.grading.steps import code, graded
 from tests.lanes import DEFAULT_TIER, require_tier
 
 pytestmark = [pytest.mark.full("attacks"), pytest.mark.timeout(900)]

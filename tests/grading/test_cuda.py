@@ -14,7 +14,7 @@ from grading.supervisor.run import preload_of
 from grading.worker.protocol.steps import ServeExercise
 from tests.grading.fake_labs import registered
 from tests.grading.shared_sandboxes import shared_sandbox
-from tests.grading.test_worker import code, graded
+from tests.grading.steps import code, graded
 from tests.lanes import MOSTLY_LATER, require_tier
 from tests.simt.harness import require_nvrtc
 

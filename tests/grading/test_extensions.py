@@ -19,8 +19,8 @@ from grading.log import Log
 from grading.nbgrader_api import expect_success, open_api
 from grading.report.gather import gather_record
 from grading.report.html import as_page
+from tests.grading.deliveries import make_small_course
 from tests.grading.lessons import LAB, make_course, submit
-from tests.grading.test_intake_collect import make_small_course
 
 DUE = datetime(2026, 3, 2)
 LATE = "2026-03-05 10:00:00 UTC"

@@ -1,16 +1,13 @@
-"""Submissions that once stopped a batch, earned what they should not, or read what was hidden; none does any more."""
+"""Submissions that once stopped a batch or read what was hidden; none does any more."""
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
-import time
 from pathlib import Path
 
 import nbformat
 import pytest
-import torch
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from grading.course import Course
@@ -18,23 +15,10 @@ from grading.errors import UserError
 from grading.files import Unreadable
 from grading.gradebook.feedback import make_feedback
 from grading.rebuild import read_submission
-from grading.rebuild.dependencies import needed
 from grading.results import read_ungraded
-from grading.supervisor.attempts import run_steps
-from grading.supervisor.cases import public_cases
-from grading.supervisor.job import Job
-from grading.supervisor.limits import CellLimits
-from grading.supervisor.result import ExerciseResult
-from grading.supervisor.verdicts import disguises
 from labkit import exercises
-from labkit.check.judge import judge
-from labkit.check.verdict import Verdict
-from labkit.forbids import find_forbidden
-from labkit.oracles import oracle_of
-from labkit.spec import Case, Hint, Observation, Oracle
 from tests.grading.lessons import LAB, SOLUTION, cell_of, grade, make_course, submit
 from tests.grading.test_course import points
-from tests.grading.test_worker import DOUBLE, GOOD, code, exercise, graded
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("in_process")]
 
@@ -57,9 +41,6 @@ def grade_all(course: Course, isolation: str = "auto") -> dict[str, str]:
 
 def check_points(course: Course, student: str) -> float:
     return points(course, student)["00-warm-up-check"]
-
-
-# --- the batch ends with all honest students graded
 
 
 @pytest.fixture
@@ -121,105 +102,6 @@ def test_a_second_run_at_the_same_time_is_refused(course) -> None:
     assert grade(course, LAB, ["ada"], workers=1) == []
 
 
-def test_a_result_that_the_judge_stumbles_over_is_suspected(sandbox, monkeypatch) -> None:
-    def stumble(*_args, **_options):
-        raise ZeroDivisionError
-
-    monkeypatch.setattr("grading.supervisor.verdicts.judge", stumble)
-    found = graded(sandbox, code("99-double", GOOD), DOUBLE).exercises["99-double"]
-    assert (found.outcome, found.score) == ("suspected", 0.0)
-
-
-def test_cells_cannot_take_more_than_their_time_together(sandbox) -> None:
-    steps = [code(f"c{n}", "import time; time.sleep(0.2)") for n in range(40)]
-    transcript = run_steps(sandbox, steps, {}, CellLimits(one_s=0.5, all_s=1.0, submission_s=3.0))
-    assert len(transcript.cells) == 40
-    # Each takes a fifth of the second that all have; on a busy machine, longer.
-    assert sum(cell.ok for cell in transcript.cells.values()) <= 5
-
-
-def test_the_time_that_a_cell_was_allowed_is_named(sandbox) -> None:
-    def cut(*seconds: float, **limits: float) -> str:
-        steps = [code(f"c{n}", f"import time; time.sleep({wait})") for n, wait in enumerate(seconds)]
-        return list(run_steps(sandbox, steps, {}, CellLimits(**limits)).cells.values())[-1].error
-
-    began = r"it did not finish within \d\.?\d? s of wall time"
-    assert re.fullmatch(rf"{began}: the cell was skipped", cut(9, one_s=0.5))
-    left_by_cells = rf"{began}, which the cells before it left of 3 s: the cell was skipped"
-    assert re.fullmatch(left_by_cells, cut(0.5, 9, one_s=2.9, all_s=3.0))
-    left_of_all = rf"{began}, which were left of the notebook's 2 s: the cell was skipped"
-    assert re.fullmatch(left_of_all, cut(9, one_s=9.0, all_s=9.0, submission_s=2.0))
-
-
-def test_honest_threads_do_not_use_up_the_time_of_other_exercises(sandbox) -> None:
-    slow = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
-    other = [code("99-slow", "def slow(x): return x"), exercise("99-slow")]
-    result = graded(sandbox, code("a", slow + "time.sleep(0.5)"), code("99-double", GOOD), DOUBLE, *other)
-    assert [item.outcome for item in result.exercises.values()] == ["passed", "passed"]
-
-
-def test_printed_text_is_capped_over_all_cells(sandbox) -> None:
-    steps = [code(f"c{n}", "print('x' * 60_000)") for n in range(30)]
-    transcript = run_steps(sandbox, steps, {}, CellLimits(printed=100_000))
-    assert sum(len(cell.printed) for cell in transcript.cells.values()) < 102_000
-
-
-def test_cells_that_run_again_print_in_the_place_of_what_they_printed(sandbox) -> None:
-    linger = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()"
-    steps = [code("a", linger), code("b", "print('x' * 30_000)"), code("99-double", GOOD), DOUBLE]
-    steps += [code("99-slow", "def slow(x): return x"), exercise("99-slow"), code("c", "print('y' * 30_000)")]
-    asked = {name: public_cases(exercises.find(name)) for name in ("99-double", "99-slow")}
-    transcript = run_steps(sandbox, steps, asked, CellLimits(printed=70_000))
-    assert not any(run.trouble for runs in transcript.exercises.values() for run in runs)
-    assert [len(transcript.cells[name].printed) for name in "bc"] == [30_001, 30_001]
-
-
-# --- no point that the honest equivalent would not earn
-
-
-def test_a_name_that_an_answer_hides_is_a_persons_to_look_at() -> None:
-    hides = "import math\ndef naive_sum(x):\n    return getattr(math, 'f' + 'sum')(x)"
-    job = Job("02_float_formats", "ada", "1", (), (hides,), (), b"")
-    passed = Verdict("02-sums", "passed", 1.0, "right")
-    (note,) = disguises(job, {"02-sums": ExerciseResult(passed, passed)})
-    assert note.startswith("02-sums forbids calls by name") and "getattr, line 3: return getattr(math" in note
-    failed = ExerciseResult(Verdict("02-sums", "failed", 0.0, "wrong"), None)
-    assert disguises(job, {"02-sums": failed}) == []
-
-
-@pytest.mark.parametrize(
-    "wrap",
-    [
-        "{}",
-        "%matplotlib inline\n{}",
-        "!true\n{}",
-        "if True:\n{indented}",
-        "try:\n{indented}\nfinally:\n    pass",
-        "for _ in range(1):\n{indented}",
-    ],
-)
-def test_a_forbidden_call_is_found_however_its_cell_is_dressed(wrap: str) -> None:
-    from grading.rebuild.merge import _plain_python
-
-    source = "import math\ndef naive_sum(x):\n    return math.fsum(x)"
-    dressed = wrap.format(source, indented="\n".join("    " + line for line in source.splitlines()))
-    assert find_forbidden([_plain_python(dressed)], ["naive_sum"], ("math.fsum",)).name == "math.fsum"
-
-
-def test_both_branches_of_a_definition_are_read() -> None:
-    source = "import math\nif 1:\n    def f(x): return math.fsum(x)\nelse:\n    def f(x): return 0"
-    assert find_forbidden([source], ["f"], ("math.fsum",))
-
-
-def test_reading_a_program_takes_no_longer_than_its_length_warrants() -> None:
-    names = ", ".join(f"a{n}" for n in range(3000))
-    source = f"{names} = {names}\ndef f(x): return a0"
-    began = time.process_time()
-    assert find_forbidden([source], ["f"], ("math.fsum",)) is None
-    assert needed([("demo", "a1 = 1")], [source]) == {"demo"}
-    assert time.process_time() - began < 5
-
-
 def test_links_and_pipes_are_not_followed(course, tmp_path) -> None:
     submit(course, "ada")
     target = course.submitted(LAB, "ada")
@@ -262,48 +144,6 @@ def test_a_time_of_submission_is_read_as_carefully_as_the_notebook(course, tmp_p
     assert check_points(course, "honest") == 1
 
 
-def test_no_runs_are_no_pass() -> None:
-    warm_up = exercises.find("00-warm-up")
-    verdict = judge(warm_up, oracle_of("00-warm-up"), [], n_cases=7)
-    assert verdict.score == 0 and dict(verdict.rows)["problem"] == "not every case was run"
-
-
-def test_a_giant_result_is_wrong_without_a_diagnosis() -> None:
-    """Broadcast against what it should have been, it could take all memory."""
-    seen = []
-    hints = (Hint(seen.append, "?"),)
-    small = {"x": torch.zeros(4)}
-    for expect, n, looked_at in (
-        (lambda run: {"out": run.tree["x"]}, 4, True),
-        (lambda run: {"out": run.tree["x"]}, 5, True),
-        (lambda run: {"out": run.tree["x"]}, 100_000, False),
-        (lambda run: {"out": torch.zeros(3_000_000)}, 3_000_000, True),
-        (None, 100_000, True),
-        (None, 3_000_000, False),
-    ):
-        seen.clear()
-        oracle = Oracle("x", expect=expect, judge=(lambda run: "no",), diagnose=hints)
-        run = Observation(Case(), small, got={"out": torch.ones(n)}, back=small)
-        assert judge(exercises.find("00-warm-up"), oracle, [run]).score == 0
-        assert bool(seen) == looked_at, n
-
-
-def test_a_forged_word_about_threads_does_not_begin_again_for_ever(sandbox) -> None:
-    forged = """
-import grading.worker.job as job
-def lie(channel, *args, **kwargs):
-    channel.send("threads")
-    return False
-job._run_exercise = lie
-"""
-    began = time.monotonic()
-    found = graded(sandbox, code("a", forged), code("99-double", GOOD), DOUBLE).exercises["99-double"]
-    assert (found.outcome, time.monotonic() - began < 90) == ("limit", True)
-
-
-# --- hidden cases stay hidden, and texts stay texts
-
-
 def test_what_an_answer_sees_of_hidden_cases_reaches_no_page(course) -> None:
     answer = (
         "import os\nr, w = os.pipe()\nos.set_blocking(r, False)\n"
@@ -337,9 +177,6 @@ def test_markdown_of_a_student_runs_no_script(course) -> None:
     assert "<script>alert(4711)" not in page and "<img src=x" not in page and 'onerror="alert' not in page
     assert page.count("<strong>bold</strong>") == 2
     assert "labkit-verdict" in page and "border-left" in page
-
-
-# --- a written grade follows what it rests on
 
 
 def test_grades_are_written_again_when_points_due_date_or_database_change(course) -> None:

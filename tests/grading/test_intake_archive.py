@@ -2,53 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-import json
 import os
 import stat
 import struct
-import tempfile
 import zipfile
 import zoneinfo
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from grading.course import Course
 from grading.errors import UserError
 from grading.intake import archive as archive_module
 from grading.intake.archive import MAX_MEMBERS, Allowance, open_archive
 from grading.intake.arrived import Refusal
-from grading.intake.choose import ReadingOptions
-from grading.intake.names import folded, wrong_with_student
-from grading.intake.take_in import take_in
-from tests.grading.test_intake_collect import LAB, book, make_small_course
+from tests.grading.odd_archives import GOOD, make_zip, with_method, with_mode
 
 UTC = datetime.UTC
-GOOD = book("# good")
-
-
-def make_zip(path: Path, members: list[tuple[str | zipfile.ZipInfo, bytes]]) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, data in members:
-            with contextlib.suppress(UserWarning):
-                file.writestr(name, data)
-    return path
-
-
-def with_mode(name: str, mode: int) -> zipfile.ZipInfo:
-    info = zipfile.ZipInfo(name)
-    info.create_system, info.external_attr = 3, mode << 16
-    return info
-
-
-def with_method(name: str, method: int) -> zipfile.ZipInfo:
-    info = zipfile.ZipInfo(name)
-    info.compress_type = method
-    return info
 
 
 def reasons(path: Path, zone: datetime.tzinfo = UTC) -> dict[str, str]:
@@ -232,131 +202,3 @@ def test_times_are_local_to_the_zone_that_is_told_unless_the_member_says_utc(tmp
         "b": datetime.datetime(2026, 1, 1, tzinfo=UTC),
         "c": None,
     }
-
-
-ODD_NAMES = ["", "a*", "a[1]", "a?", "a\n1", "a/b", "..", ".a", " a", "a ", "x" * 129, "名" * 67, "a\ud800"]
-UNSEEN = [
-    "a\x85",
-    "a\x9b2J",
-    "a\u061c",
-    "a\u200e",
-    "a\u202e",
-    "a\u2066",
-    "a\u200b",
-    "a\ufeff",
-    "a\u2028",
-    "a\U000e0061",
-    "a\u3164",
-    "a\u034f",
-    "a\u2800",
-    "a\u17b5",
-    "a\u180e",
-]
-
-
-@pytest.mark.parametrize("name", ODD_NAMES + UNSEEN)
-def test_names_that_nbgrader_or_a_disk_cannot_take_are_refused(name) -> None:
-    assert wrong_with_student(name)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "O'Brien, Pat",
-        "\u0639\u0644\u06cc\u200c\u0631\u0636\u0627",
-        "\u674e\u3000\u96f7",
-        "=1+1",
-        "a_b",
-        "Zo\u00eb J.",
-        "\u845b\U000e0100",
-    ],
-)
-def test_names_that_people_have_are_taken(name) -> None:
-    assert wrong_with_student(name) is None
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("ADA", "ada"),
-        ("Zo\u00eb", "Zoe\u0308"),
-        ("\uff21da", "Ada"),
-        ("\ufb01n", "fin"),
-        ("al\u200dice", "alice"),
-        ("Stra\u00dfe", "STRASSE"),
-        ("Ada  Lovelace", "Ada\u2003Lovelace"),
-        ("\u845b\U000e0100", "\u845b"),
-        ("alice\ufe0f", "alice"),
-        ("alice\u3164", "alice"),
-    ],
-)
-def test_names_that_look_alike_are_folded_to_one(one, other) -> None:
-    assert folded(one) == folded(other)
-
-
-@given(st.text(max_size=6))
-def test_folding_a_name_again_changes_nothing(name) -> None:
-    assert folded(folded(name)) == folded(name)
-
-
-STEPS = ("..", ".", "", "C:", "a\\b", "~", "a*", "\x00", "x" * 300, "submitted", ".grading", LAB)
-NAMES = ("ada", "Ada", "zoë", "Ann Lee_12_assignsubmission_file_", "lee_LATE_1_2_x.ipynb", f"{LAB}.ipynb", "x.zip")
-PARTS = st.sampled_from((*STEPS, *NAMES, "timestamp.txt"))
-CONTENTS = st.sampled_from([GOOD, b"", b"{}", b"[" * 100_000, b"../../x", b'{"cells": 3}', bytes(2**21)])
-
-
-@st.composite
-def members(draw) -> tuple[zipfile.ZipInfo, bytes]:
-    info = zipfile.ZipInfo("x", draw(st.sampled_from([(1980, 1, 1, 0, 0, 0), (2026, 1, 1, 0, 0, 0)])))
-    info.filename = "/".join(draw(st.lists(PARTS, min_size=1, max_size=4))).encode("utf-8", "replace").decode()
-    info.create_system = 3
-    info.external_attr = draw(st.sampled_from([0, stat.S_IFLNK, stat.S_IFREG | 0o4777, stat.S_IFCHR])) << 16
-    info.compress_type = draw(st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2]))
-    info.extra = draw(
-        st.sampled_from([b"", b"UT\x05\x00\x01\xff\xff\xff\x7f", b"UT\x05\x00\x01", b"up\x09\x00\x01aaaa"])
-    )
-    return info, draw(CONTENTS)
-
-
-def tree(top: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(top)): path.read_bytes() for path in top.rglob("*") if path.is_file()}
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Duplicate name")
-@settings(max_examples=100, deadline=None)
-@given(
-    st.lists(members(), max_size=6),
-    st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), max_size=8),
-    st.floats(0.3, 1),
-)
-def test_whatever_the_archive_nothing_is_written_elsewhere_and_nothing_but_user_errors_is_raised(
-    contents, flips, kept_part
-) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        top = Path(folder)
-        course = make_small_course(top / "in" / "course")
-        path = make_zip(top / "a.zip", contents)
-        data = bytearray(path.read_bytes())
-        for where, value in flips:
-            data[int(where * len(data))] = value
-        if kept_part < 0.4:
-            del data[int(kept_part * len(data)) :]
-        path.write_bytes(data)
-        before = tree(top)
-        with contextlib.suppress(UserError), open_archive(path, UTC) as arrivals:
-            take_in(course, LAB, arrivals, ReadingOptions(), "a.zip")
-        written = set(tree(top)) - set(before)
-        assert {name: tree(top)[name] for name in before} == before
-        for name in written:
-            _, inside, kind, *rest = name.split("/")
-            assert inside == "course" and kind in ("submitted", ".grading")
-            if kind == "submitted":
-                student, lab, file = rest
-                assert lab == LAB and file in (f"{LAB}.ipynb", "timestamp.txt") and not wrong_with_student(student)
-                if file.endswith(".ipynb"):
-                    json.loads((top / name).read_bytes())
-        assert not any(path.is_symlink() for path in top.rglob("*"))
-        assert Course.at(course.root).students(LAB) == sorted(
-            {name.split("/")[3] for name in written if "submitted/" in name}
-        )

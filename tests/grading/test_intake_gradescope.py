@@ -9,8 +9,8 @@ import pytest
 from grading.course import Course
 from grading.files import Unreadable
 from grading.intake.gradescope import Submission, parse_metadata
+from tests.grading.deliveries import book, collect, make_small_course, make_zip, received, state
 from tests.grading.lessons import LAB
-from tests.grading.test_intake_collect import book, collect, make_small_course, make_zip, received, state
 
 TOP = "assignment_8046601_export/"
 FILE = f"{LAB}.ipynb"

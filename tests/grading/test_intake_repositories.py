@@ -11,8 +11,8 @@ import pytest
 
 from grading.course import Course
 from grading.intake import git_reading
+from tests.grading.deliveries import book, collect, make_small_course, received, state
 from tests.grading.lessons import LAB
-from tests.grading.test_intake_collect import book, collect, make_small_course, received, state
 from tests.lanes import require
 
 FILE = f"{LAB}.ipynb"

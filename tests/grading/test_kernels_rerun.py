@@ -24,7 +24,7 @@ from tests.grading.lab97.answers import ADD, ADD_KERNEL, IMPORTS, PRODUCT, SILU,
 from tests.grading.lab97.cheat import Cheat
 from tests.grading.lab97.cheats import CHEATS
 from tests.grading.shared_sandboxes import shared_sandbox
-from tests.grading.test_worker import code, count_cpu, exercise, graded
+from tests.grading.steps import code, count_cpu, exercise, graded
 from tests.lanes import MOSTLY_LATER, require_tier
 
 ASKED = os.environ.get("LABS_ISOLATION")

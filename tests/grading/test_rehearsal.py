@@ -15,7 +15,7 @@ from grading.supervisor import Sandbox
 from grading.supervisor.attempts import run_steps
 from grading.worker.wire.frames import Channel
 from tests.grading.shared_sandboxes import shared_sandbox
-from tests.grading.test_worker import DOUBLE, GOOD, code, graded, what_cells_print
+from tests.grading.steps import DOUBLE, GOOD, code, graded, what_cells_print
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("lab99")]
 

@@ -36,7 +36,7 @@ from labkit.meters.traffic import TrafficProfile, figures_of
 from labkit.oracles import oracle_of
 from labkit.ranks.traffic import Traffic, figures
 from labkit.spec import MiB
-from tests.grading.test_worker import code, count_cpu, exercise, graded
+from tests.grading.steps import code, count_cpu, exercise, graded
 
 BLOCKED = "02-blocked-sum"
 MERGE = "02-merge-smallest"
