@@ -67,7 +67,7 @@ ifneq ($(shell test -x "$(VENV)/bin/python" && tail -n 1 "$(STAMP)" 2>/dev/null)
 $(STAMP): FORCE
 endif
 
-$(STAMP): pyproject.toml .make/setup.py
+$(STAMP): pyproject.toml $(wildcard .make/setup*.py)
 	@PATH="$(OUTER)"; command -v $(PYTHON) >/dev/null || { echo "setup: no $(PYTHON) on this machine. Fix: install Python 3.12, or make setup PYTHON=/path/to/python" >&2; exit 1; }
 	@PATH="$(OUTER)"; $(PYTHON) .make/setup.py --venv "$(VENV)" --torch "$(TORCH)" --pip-args "$(PIP_ARGS)" --lock "$(LOCK)" $(if $(filter file,$(origin PYTHON)),,--this-python)
 
