@@ -16,19 +16,18 @@ import signal
 import socket
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from grading.worker import large_pages
 from grading.worker.confine import system
 from grading.worker.confine.namespaces import JobNamespaces, enter_namespaces
 from grading.worker.confine.plan import MOST_RANKS, Plan, with_grants
-from grading.worker.confine.surrender import set_limits, surrender
+from grading.worker.forked_job import fork_plainly, job_process
 from grading.worker.preload import preload
 from grading.worker.procfs import LOOK_S, Memory, children, cpu_s, descendants, memory_of, pause_s, together_bytes
 from grading.worker.protocol.control import (
     COMMANDS,
     JobEnded,
-    JobPlace,
     JobSealed,
     JobStarted,
     SealJob,
@@ -39,8 +38,6 @@ from grading.worker.protocol.control import (
     to_datagram,
 )
 from grading.worker.seal import Seal, apply
-
-_MANY = 65536
 
 
 def main(control_fd: int, plan_json: str, root: str) -> None:
@@ -185,7 +182,7 @@ class _Server:
         grants = command.grants
         limits = with_grants(self._plan.limits, grants)
         jobs = [
-            self._job(channel_fd, place, command.trial, grants)
+            job_process(channel_fd, place, command.trial, self._plan, grants)
             for channel_fd, place in zip(channels, command.places, strict=True)
         ]
         self._over = None
@@ -203,38 +200,6 @@ class _Server:
             os.close(channel_fd)
         self._leader = pid
         self._control.send(to_datagram(JobStarted(pid)))
-
-    def _job(self, channel_fd: int, place: JobPlace, trial: dict | None, grants: tuple[str, ...]) -> Callable[[], None]:
-        """What a job's process does from its first moment on."""
-        limits = with_grants(self._plan.limits, grants)
-
-        def job() -> None:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            try:
-                os.closerange(3, channel_fd)
-                os.closerange(channel_fd + 1, _MANY)
-                # The last session that it can begin: all that it starts shares the processors in it.
-                os.setsid()
-                _settle_into(place)
-                set_limits(limits)
-                if self._plan.tier.isolates:
-                    surrender(place.uid, limits, grants)
-            except OSError:
-                # What was not given up must not be used: there is no job then.
-                traceback.print_exc()
-                os._exit(1)
-            if trial is not None:
-                from grading.worker.trial import run_trial
-
-                run_trial(channel_fd, trial)
-            else:
-                from grading.worker.job import run_job
-
-                run_job(channel_fd, place.folder)
-
-        return job
 
     def _end(self) -> None:
         if self._leader is None:
@@ -280,33 +245,3 @@ class _Server:
         for pid in descendants(os.getpid()):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-
-
-def fork_plainly(jobs: Sequence[Callable[[], None]], descriptors: Sequence[int]) -> int:
-    """Fork a job, or several below a process that waits for them; the process id of the first of them."""
-    pid = os.fork()
-    if pid:
-        return pid
-    try:
-        if len(jobs) == 1:
-            jobs[0]()
-        else:
-            for job in jobs:
-                fork_plainly([job], ())
-            for descriptor in descriptors:
-                os.close(descriptor)
-            with contextlib.suppress(ChildProcessError):
-                while True:
-                    os.wait()
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        os._exit(0)
-
-
-def _settle_into(place: JobPlace) -> None:
-    """Make the job's folder where it is not there yet, its user's own, and go there."""
-    os.makedirs(place.folder, exist_ok=True)
-    if place.uid is not None:
-        os.chown(place.folder, place.uid, place.uid)
-    os.chdir(place.folder)
