@@ -18,7 +18,7 @@ from labkit.exercises import find
 from labkit.exercises.lab12.shapes import kept_besides
 from labkit.observe import make_inputs, observe
 from labkit.oracles import oracle_of
-from labkit.oracles.lab12.bias_gelu_dropout import (
+from labkit.oracles.lab12.dropout_properties import (
     follows_the_seed,
     mask_does_not_repeat,
     share_is_right,

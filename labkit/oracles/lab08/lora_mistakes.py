@@ -1,4 +1,4 @@
-"""Lab 08, the layer with a low-rank update: what the usual mistakes look like in the layer's output and gradients.
+"""Lab 08, the layer with a low-rank update: what the usual mistakes look like in its factors, output and gradients.
 
 The right values are those of peft's layer, in lora_linear.py.
 """
@@ -15,8 +15,6 @@ from labkit.spec import CANNOT_TELL, CaseRun, Tolerance
 
 CLOSE = Tolerance(atol=1e-4, rtol=1e-4)
 """float32 sums of some hundred terms, in any order, that come to size 1; a mistake is off by more than 1 %."""
-
-
 CLOSE_IN_BFLOAT16 = Tolerance(atol=0.06, rtol=0.02)
 """The base's output, the middle, the update and the sum, each rounded to 8 bits."""
 
@@ -65,3 +63,11 @@ def gradient_is(weight: Callable[[CaseRun[Layer]], torch.Tensor]) -> Callable[[C
         and near(run.got["unmerged_weight"], run.tree["weight"])
         and near(run.got["grads"]["x"], run.tree["grad"] @ weight(run))
     )
+
+
+def starts_random(run: CaseRun) -> str | None:
+    """The first factor of a new layer: random, of a size that neither drowns nor explodes."""
+    size = float(run.got["initial_A"].std())
+    if not 0.02 / run.case.n_in**0.5 < size < 3:
+        return f"the values of a new lora_A have a standard deviation of {size:.3g}"
+    return None

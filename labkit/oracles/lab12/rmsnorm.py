@@ -1,181 +1,49 @@
-"""Lab 12: what is true of RMSNorm and its gradients, and what the usual mistakes look like."""
+"""Lab 12: RMSNorm in one kernel forward and one backward: its budgets and its hints."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
 
-import torch
-from torch import Tensor
-from torch.nn import functional as F
-
-from labkit.compare import compare, inputs_untouched
+from labkit.compare import inputs_untouched
 from labkit.exercises.lab12.rmsnorm import Norm
-from labkit.exercises.lab12.shapes import dout_of, dtype_of
 from labkit.oracles.calls import as_call
 from labkit.oracles.kernels import NO_OTHER, SAFE, at_full_size, compiled, moved
 from labkit.oracles.lab12.close import (
     DOUT_HINT,
     LAID_OUT_HINT,
     dout_in_words,
-    ends_unwritten,
     keeps_at_most,
     laid_out_like_dout,
-    near,
     takes_dout_as_contiguous,
 )
-from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
+from labkit.oracles.lab12.rmsnorm_mistakes import (
+    dweight_alone_is_wrong,
+    dx_alone_is_wrong,
+    ends_early,
+    factor_rounded,
+    forward_is_right,
+    has_no_eps,
+    has_no_root,
+    has_no_weight,
+    is_eps_in_the_sum,
+    is_layer_norm,
+    is_rms_plus_eps,
+    is_sum_for_mean,
+    mean_of_the_block,
+    of_a_later_call,
+    squares_overflow,
+    sum_in_dx,
+    through_the_factor_alone,
+    weight_by_x,
+    weight_left_out,
+    weight_times_weight,
+)
+from labkit.oracles.lab12.rmsnorm_values import expected, tolerances
+from labkit.spec import Budget, CaseRun, Hint, Oracle
 
 PARTIAL = 4
 """For this many rows, the backward pass may write one partial sum of the weight's gradient."""
-
-
-def expected(run: CaseRun[Norm]) -> dict:
-    """By PyTorch in float64, rounded at the end. What is kept is bounded by a property."""
-    case = run.case
-    x, weight = (run.tree[name].double().requires_grad_() for name in ("x", "weight"))
-    out = F.rms_norm(x, (case.n_cols,), weight, case.eps)
-    dx, dweight = torch.autograd.grad(out, (x, weight), dout_of(case, run.tree).double())
-    tensors = {"out": out.detach(), "dx": dx, "dweight": dweight}
-    return {**{name: one.to(dtype_of(case)) for name, one in tensors.items()}, "kept_bytes": 0}
-
-
-def tolerances(run: CaseRun[Norm]) -> dict[str, Tolerance]:
-    """float32 inside, rounded once; a gradient is a difference of sums of hundreds, so its error is not relative."""
-    close = Tolerance(rtol=max(1.01 * torch.finfo(dtype_of(run.case)).eps, 1e-4), atol=1e-4)
-    return {"out": close, "dx": close, "dweight": close, "kept_bytes": Tolerance(atol=float("inf"), check_dtype=False)}
-
-
-def parts(run: CaseRun[Norm]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """x, weight, dout and 1 / rms of each row, in float64."""
-    x, weight = (run.tree[name].double() for name in ("x", "weight"))
-    return x, weight, dout_of(run.case, run.tree).double(), (x.square().mean(-1, keepdim=True) + run.case.eps).rsqrt()
-
-
-def is_rms_plus_eps(run: CaseRun[Norm]) -> bool:
-    x, weight, _, _ = parts(run)
-    return near(run.case, run.got["out"], x / (x.square().mean(-1, keepdim=True).sqrt() + run.case.eps) * weight)
-
-
-def is_eps_in_the_sum(run: CaseRun[Norm]) -> bool:
-    x, weight, *_ = parts(run)
-    wrong = ((x.square().sum(-1, keepdim=True) + run.case.eps) / run.case.n_cols).rsqrt()
-    return near(run.case, run.got["out"], x * wrong * weight)
-
-
-def has_no_eps(run: CaseRun[Norm]) -> bool:
-    x, weight, _, _ = parts(run)
-    return near(run.case, run.got["out"], x * x.square().mean(-1, keepdim=True).rsqrt() * weight)
-
-
-def is_layer_norm(run: CaseRun[Norm]) -> bool:
-    x, weight, _, _ = parts(run)
-    return near(run.case, run.got["out"], F.layer_norm(x, (run.case.n_cols,), weight, None, run.case.eps))
-
-
-def mean_of_the_block(run: CaseRun[Norm]) -> bool:
-    """What is under the root is too small, by the same factor in every row."""
-    x, weight, _, _ = parts(run)
-    under_root = (x * weight / run.got["out"].double()).square().median(-1).values - run.case.eps
-    factors = under_root / x.square().mean(-1)
-    return bool(factors.max() < 0.95 and factors.max() - factors.min() < 0.05)
-
-
-def is_sum_for_mean(run: CaseRun[Norm]) -> bool:
-    x, weight, _, _ = parts(run)
-    return near(run.case, run.got["out"], x * (x.square().sum(-1, keepdim=True) + run.case.eps).rsqrt() * weight)
-
-
-def has_no_weight(run: CaseRun[Norm]) -> bool:
-    x, _, _, scale = parts(run)
-    return near(run.case, run.got["out"], x * scale)
-
-
-def factor_rounded(run: CaseRun[Norm]) -> bool:
-    """dx is what comes of a factor that was kept in float16."""
-    x, weight, dout, scale = parts(run)
-    if run.case.dtype != "float16" or not forward_is_right(run):
-        return False
-    scale = scale.half().double()
-    normal, dnormal = x * scale, dout * weight
-    dx = scale * (dnormal - normal * (dnormal * normal).mean(-1, keepdim=True))
-    return compare(dx.half(), run.got["dx"], tolerances(run)["dx"]) is None
-
-
-def has_no_root(run: CaseRun[Norm]) -> bool:
-    x, weight, _, scale = parts(run)
-    return near(run.case, run.got["out"], x * scale.square() * weight)
-
-
-def forward_is_right(run: CaseRun[Norm]) -> bool:
-    return near(run.case, run.got["out"], run.expected["out"])
-
-
-def through_the_factor_alone(run: CaseRun[Norm]) -> bool:
-    _, weight, dout, scale = parts(run)
-    return near(run.case, run.got["dx"], dout * weight * scale)
-
-
-def weight_left_out(run: CaseRun[Norm]) -> bool:
-    x, _, dout, scale = parts(run)
-    normal = x * scale
-    return near(run.case, run.got["dx"], scale * (dout - normal * (dout * normal).mean(-1, keepdim=True)))
-
-
-def sum_in_dx(run: CaseRun[Norm]) -> bool:
-    x, weight, dout, scale = parts(run)
-    normal, dnormal = x * scale, dout * weight
-    return near(run.case, run.got["dx"], scale * (dnormal - normal * (dnormal * normal).sum(-1, keepdim=True)))
-
-
-def weight_times_weight(run: CaseRun[Norm]) -> bool:
-    x, weight, dout, scale = parts(run)
-    return near(run.case, run.got["dweight"], (dout * weight * x * scale).sum(0))
-
-
-def is_right(run: CaseRun[Norm], name: str) -> bool:
-    return compare(run.expected[name], run.got[name], tolerances(run)[name]) is None
-
-
-def dweight_alone_is_wrong(run: CaseRun[Norm]) -> bool:
-    return is_right(run, "dx") and not is_right(run, "dweight")
-
-
-def ends_early(run: CaseRun[Norm]) -> bool:
-    right = run.expected
-    return any(ends_unwritten(run.got[name], right[name]) for name in ("out", "dx"))
-
-
-def squares_overflow(run: CaseRun[Norm]) -> bool:
-    """float16, and the row alone is 0 or no number whose squares are beyond its range."""
-    last = run.got["out"][-1].double()
-    return (
-        run.case.dtype == "float16"
-        and bool((last.nan_to_num(0, 0, 0) == 0).all())
-        and near(run.case, run.got["out"][:-1], run.expected["out"][:-1])
-    )
-
-
-def of_a_later_call(run: CaseRun[Norm]) -> bool:
-    """dx is that of the call in between, altogether or by the factor of its rows."""
-    x, weight, dout, _ = parts(run)
-    other, _, _, scale = parts(replace(run, tree={**run.tree, "x": run.tree["other"]}))
-
-    def dx_of(rows: Tensor) -> Tensor:
-        normal, dnormal = rows * scale, dout * weight
-        return scale * (dnormal - normal * (dnormal * normal).mean(-1, keepdim=True))
-
-    return any(near(run.case, run.got["dx"][:-1], dx_of(rows)[:-1]) for rows in (x, other))
-
-
-def dx_alone_is_wrong(run: CaseRun[Norm]) -> bool:
-    wrong = not near(run.case, run.got["dx"], run.expected["dx"])
-    return wrong and bool(run.got["dx"].isfinite().all()) and is_right(run, "dweight")
-
-
-def weight_by_x(run: CaseRun[Norm]) -> bool:
-    x, _, dout, _ = parts(run)
-    return near(run.case, run.got["dweight"], (dout * x).sum(0))
 
 
 def partial_bytes(case: Norm) -> int:
