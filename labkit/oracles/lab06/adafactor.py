@@ -9,11 +9,9 @@ from labkit.exercises.lab06.adafactor import FactoredSteps
 from labkit.exercises.lab06.playing import play
 from labkit.oracles.calls import fields_in_words
 from labkit.oracles.lab06.factor_mistakes import moved_as
-from labkit.oracles.lab06.histories import CLOSE, ONE_BY_ONE, first_off, in_words, nothing_moved
-from labkit.spec import Budget, CaseRun, Hint, KiB, MiB, Observation, Oracle
+from labkit.oracles.lab06.histories import CLOSE, ONE_BY_ONE, OTHER_STATE_BYTES, first_off, in_words, nothing_moved
+from labkit.spec import Budget, CaseRun, Hint, MiB, Observation, Oracle
 
-SLACK_BYTES = 4 * KiB
-"""For each tensor: its count of steps and what Python keeps."""
 TOO_MANY_BYTES = (
     "Too many bytes stay alive after a step. Of a parameter with two axes or more keep a row and a column of means, "
     "not a second moment of its shape."
@@ -29,7 +27,7 @@ def by_torch(run: CaseRun[FactoredSteps]) -> dict:
 
 def kept_bytes(run: CaseRun[FactoredSteps]) -> float:
     """A float32 for each row and each column of the last two axes; for each element of a vector."""
-    return sum(4 * n_states(tuple(value.shape)) + SLACK_BYTES for value in run.tree["weights"].values())
+    return sum(4 * n_states(tuple(value.shape)) + OTHER_STATE_BYTES for value in run.tree["weights"].values())
 
 
 def n_states(shape: tuple[int, ...]) -> int:

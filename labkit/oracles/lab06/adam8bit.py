@@ -14,7 +14,7 @@ from labkit.exercises.lab06.adam8bit import SMALLEST_QUANTIZED, Blocks, EightBit
 from labkit.oracles.calls import fields_in_words
 from labkit.oracles.hints import once
 from labkit.oracles.lab06.eight_bits import MAPS, deviation, history, small_off
-from labkit.oracles.lab06.histories import in_words, nothing_moved
+from labkit.oracles.lab06.histories import OTHER_STATE_BYTES, in_words, nothing_moved
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, KiB, MiB, Observation, Oracle
 
 MOST_OFF = 1.5
@@ -29,7 +29,6 @@ FLOAT32_OFF = 1e-5
 TINY = 1e-20
 """A scale that only a block of very small numbers has."""
 SMALL_ATOL = 2e-5
-SLACK_BYTES = 4 * KiB
 IN_BLOCKS = ("form", "one block", "no abs", "zeros", "floor", "scale", "back", "above", "below", "not nearest")
 """Faults of quantize and dequantize."""
 TOO_MANY_BYTES = (
@@ -173,7 +172,7 @@ def kept_bytes(run: CaseRun) -> float:
     if isinstance(run.case, Blocks):
         return 12 * run.tree["x"].numel() + 64 * KiB
     sizes = [value.numel() for value in run.tree["weights"].values()]
-    return sum((2.1 if n >= SMALLEST_QUANTIZED else 8) * n + SLACK_BYTES for n in sizes)
+    return sum((2.1 if n >= SMALLEST_QUANTIZED else 8) * n + OTHER_STATE_BYTES for n in sizes)
 
 
 def peak_bytes(run: CaseRun) -> float:

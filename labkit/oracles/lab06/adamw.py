@@ -10,11 +10,9 @@ from labkit.exercises.lab06.playing import play
 from labkit.oracles.calls import fields_in_words
 from labkit.oracles.hints import any_of
 from labkit.oracles.lab06.adam_mistakes import moved_as
-from labkit.oracles.lab06.histories import CLOSE, ONE_BY_ONE, first_off, in_words, nothing_moved
+from labkit.oracles.lab06.histories import CLOSE, ONE_BY_ONE, OTHER_STATE_BYTES, first_off, in_words, nothing_moved
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, KiB, MiB, Observation, Oracle, Tolerance
 
-SLACK_BYTES = 4 * KiB
-"""For each tensor: its count of steps and what Python keeps."""
 MOST_LAYERS = 4
 """Of a model whose parameters are named in messages."""
 GROUPS_BYTES = 64 * KiB
@@ -44,7 +42,7 @@ def two_moments(run: CaseRun) -> float:
     if not isinstance(run.case, AdamSteps):
         return GROUPS_BYTES
     sizes = [value.nbytes for value in run.tree["weights"].values()]
-    return 2 * sum(sizes) + SLACK_BYTES * len(sizes)
+    return 2 * sum(sizes) + OTHER_STATE_BYTES * len(sizes)
 
 
 def peak_bytes(run: CaseRun) -> float:

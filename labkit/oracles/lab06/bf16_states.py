@@ -13,11 +13,9 @@ from labkit.compare import inputs_untouched
 from labkit.exercises.lab06.bf16_states import N_FIRST, Bf16Steps
 from labkit.oracles.calls import fields_in_words
 from labkit.oracles.hints import once
-from labkit.oracles.lab06.histories import IN_NEW_MEMORY, ONE_BY_ONE
-from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, KiB, MiB, Observation, Oracle
+from labkit.oracles.lab06.histories import IN_NEW_MEMORY, ONE_BY_ONE, OTHER_STATE_BYTES
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, MiB, Observation, Oracle
 
-SLACK_BYTES = 4 * KiB
-"""For each tensor: its count of steps and what Python keeps."""
 N_SIGMAS = 7.5
 """How far a mean may be from its expectation, in standard deviations: a right answer leaves it once in 1e13 means."""
 GAP = 2.0**-7
@@ -173,7 +171,7 @@ def find_in_draws(run: CaseRun[Bf16Steps]) -> Fault | None:
 
 def kept_bytes(run: CaseRun[Bf16Steps]) -> float:
     """Two moments of two bytes."""
-    return 4 * run.case.n_copies * run.case.n_weights + SLACK_BYTES * run.case.n_tensors
+    return 4 * run.case.n_copies * run.case.n_weights + OTHER_STATE_BYTES * run.case.n_tensors
 
 
 def peak_bytes(run: CaseRun[Bf16Steps]) -> float:

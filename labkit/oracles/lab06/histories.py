@@ -1,14 +1,17 @@
-"""Lab 06: weights step by step: which comes out wrong first, and a case in words."""
+"""Lab 06: weights step by step: which comes out wrong first, a case in words, and what a state may take besides."""
 
 from __future__ import annotations
 
 import torch
 
 from labkit.exercises.lab06.playing import Stepping
-from labkit.spec import CaseRun, Hint, Tolerance
+from labkit.spec import CaseRun, Hint, KiB, Tolerance
 
 CLOSE = Tolerance(atol=2e-5, rtol=2e-5)
 """Of weights of size 1: float32 sums in any order, over some twenty steps."""
+
+OTHER_STATE_BYTES = 4 * KiB
+"""Of each tensor, besides its moments: the count of steps and what Python keeps."""
 
 ONE_BY_ONE = (
     "What stays alive after a step fits, but the step itself makes too many temporary tensors: finish one parameter "

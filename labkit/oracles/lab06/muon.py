@@ -12,11 +12,18 @@ from labkit.exercises.lab06.muon import N_ITERATIONS, Matrix, MuonSteps
 from labkit.exercises.lab06.playing import play
 from labkit.oracles.calls import as_call, fields_in_words
 from labkit.oracles.hints import once
-from labkit.oracles.lab06.histories import CLOSE, ONE_BY_ONE, first_off, in_words, near, nothing_moved
+from labkit.oracles.lab06.histories import (
+    CLOSE,
+    ONE_BY_ONE,
+    OTHER_STATE_BYTES,
+    first_off,
+    in_words,
+    near,
+    nothing_moved,
+)
 from labkit.oracles.lab06.muon_mistakes import ExactMuon, orthogonalized, orthogonalized_ways
 from labkit.spec import CANNOT_TELL, EXACT, Budget, CaseRun, Hint, KiB, MiB, Observation, Oracle, Tolerance
 
-SLACK_BYTES = 4 * KiB
 MUCH = 1e6
 """What no element of an orthogonalized matrix comes near."""
 CLOSE_MATRIX = Tolerance(atol=1e-3, rtol=1e-3)
@@ -52,7 +59,7 @@ def numel(run: CaseRun) -> list[int]:
 
 
 def kept_bytes(run: CaseRun) -> float:
-    return sum(4 * n + SLACK_BYTES for n in numel(run)) + 64 * KiB * isinstance(run.case, Grouping)
+    return sum(4 * n + OTHER_STATE_BYTES for n in numel(run)) + 64 * KiB * isinstance(run.case, Grouping)
 
 
 def peak_bytes(run: CaseRun) -> float:
