@@ -1267,8 +1267,8 @@ labkit.feature_row(
 # %% [markdown]
 # ## Open questions
 #
-# Two questions, 2 + 2 points. A person reads them, so no check answers at once, and `progress` does not count them. A
-# few sentences each; numbers count more than words.
+# There are two questions, worth 2 points each. A person reads them, so no check answers at once, and `progress` does
+# not count them. Write a few sentences for each; numbers count more than words.
 #
 # **A.** (2 points, read by a person) If the activation is fused into the matrix product before it, one write and one
 # read of the product's result are saved. Why does nobody fuse a whole transformer layer into one kernel? Name two things

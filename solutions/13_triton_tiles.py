@@ -1459,8 +1459,8 @@ labkit.feature_row(
 # %% [markdown]
 # ## Open questions
 #
-# Two questions, 2 + 2 points. A person reads your answers, so no check responds at once, and `progress` does not count
-# them. Write a few sentences for each; numbers count more than words.
+# There are two questions, worth 2 points each. A person reads your answers, so no check responds at once, and
+# `progress` does not count them. Write a few sentences for each; numbers count more than words.
 #
 # **A.** (2 points, read by a person) Tiles of 128 × 128 move half the bytes that tiles of 64 × 64 move. A colleague
 # measures both on an A100 (108 multiprocessors, 256 KiB of registers each) and finds the smaller tile faster for a

@@ -1208,8 +1208,8 @@ labkit.feature_row(
 # %% [markdown]
 # ## Open questions
 #
-# Two questions, 2 + 3 points. A person reads your answers, so no check responds at once, and `progress` does not count
-# them. A few sentences each; numbers count more than words.
+# There are two questions, worth 2 and 3 points. A person reads your answers, so no check responds at once, and
+# `progress` does not count them. Write a few sentences for each; numbers count more than words.
 #
 # **A.** (2 points, read by a person) There is a way with few rounds *and* few bytes. For $n$ a power of two, do the
 # reduce-scatter by halving: exchange half of the tensor with the rank at distance $n/2$, then a quarter with the one at

@@ -1627,8 +1627,8 @@ labkit.feature_row(
 # %% [markdown]
 # ## Open questions
 #
-# Two questions, 2 + 3 points. A person reads your answers, so no check responds at once, and `progress` does not count
-# them. A few sentences each; numbers count more than words.
+# There are two questions, worth 2 and 3 points. A person reads your answers, so no check responds at once, and
+# `progress` does not count them. Write a few sentences for each; numbers count more than words.
 #
 # **A.** (2 points, read by a person) Two ranks train with DDP in float32. After a thousand steps the weights of the two
 # ranks still have the same bits, but not the bits of a run in one process with the whole batch. Explain both. Name two
