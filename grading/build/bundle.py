@@ -14,6 +14,7 @@ from grading.build.compile import build_all, student_files
 from grading.build.files import differences, extras
 from grading.build.notebook import to_json
 from grading.build.source import BadSource
+from grading.build.template_text import left_in
 from grading.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,6 +62,8 @@ def make_bundle(out: Path) -> int:
 
 def _notebooks() -> dict[str, str]:
     """The students' notebooks, by name. One that was run, or solved, would hand out what students are to find."""
+    if unwritten := [line for path in own_labs.sources() for line in left_in(path)]:
+        raise UserError("a lab's text is the template's in places", f"write your own: {'; '.join(unwritten)}")
     try:
         wanted = student_files(ROOT, build_all(sorted((ROOT / "solutions").glob("*.py"))))
         own = build_all([path for folder in own_labs.folders() for path in sorted((folder / "solutions").glob("*.py"))])

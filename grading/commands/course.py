@@ -9,6 +9,7 @@ from pathlib import Path
 
 from grading.course import Course
 from grading.course_file import NAME
+from grading.errors import UserError
 from grading.gradebook.setup import release, set_up
 from grading.gradebook.sources import outdated, renew_sources
 from grading.intake.exchange import release_to_exchange
@@ -40,6 +41,11 @@ def add_release_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("labs", nargs="*", help='"02" or "02_float_formats" (default: all)')
     parser.add_argument("--exchange", action="store_true", help="also put them where `nbgrader fetch_assignment` looks")
+    parser.add_argument(
+        "--as-it-is",
+        action="store_true",
+        help="also where a notebook under source/ is not what this repository makes now, because you edited it there",
+    )
     parser.set_defaults(run=run_release)
 
 
@@ -66,16 +72,13 @@ def run_adapt(args: argparse.Namespace) -> int:
 def run_release(args: argparse.Namespace) -> int:
     course = Course.at(args.folder)
     labs = [course.lab(name) for name in args.labs] or course.labs()
-    old = outdated(course, labs)
+    if not args.as_it_is and (old := outdated(course, labs)):
+        raise UserError(
+            f"nothing was released: {', '.join(old)} in {course.root / 'source'} is not what this repository makes now",
+            f"python -m grading adapt {args.folder} makes it anew, and keeps a copy; where you edited the notebook by "
+            "hand and want it so, add --as-it-is",
+        )
     release(course, labs)
     for lab in labs if args.exchange else ():
         say(f"in the exchange: {release_to_exchange(course, lab)}")
-    if old:
-        # No refusal: a notebook under source/ may well have been edited by hand, and adapt would undo that.
-        say(
-            f"NOT what this repository makes now: {', '.join(old)}. If you have edited or updated the labs since, run",
-            f"    python -m grading adapt {args.folder}",
-            f"and release again. Notebooks in {course.root / 'source'} that you edited by hand are as you left them",
-            is_error=True,
-        )
     return 0

@@ -12,7 +12,9 @@ from pathlib import Path
 
 from nbgrader.api import MissingEntry
 
+from grading import own_labs
 from grading.build.notebook import to_json
+from grading.build.template_text import left_in
 from grading.course import CONFIG, Course
 from grading.course_file import NAME, CourseFile, read_course_file
 from grading.errors import UserError
@@ -89,7 +91,9 @@ def config_text(course_id: str, db_url: str | None = None) -> str:
 
 
 def release(course: Course, labs: list[str]) -> None:
-    """nbgrader's generate_assignment for each lab. Raises UserError."""
+    """nbgrader's generate_assignment for each lab, if all of them are written. Raises UserError."""
+    for lab in labs:
+        _require_written(course, lab)
     api = open_api(course)
     for lab in labs:
         _require_known_cells(course, lab)
@@ -98,6 +102,18 @@ def release(course: Course, labs: list[str]) -> None:
         except NbgraderFailed as error:
             raise UserError(f"lab {lab} was not released", str(error)) from error
         say(f"released {course.root / 'release' / lab}")
+
+
+def _require_written(course: Course, lab: str) -> None:
+    """A lab whose text is the template's in places is not for students."""
+    if found := left_in(course.source(lab)):
+        # Its author edits the lab's own source, where that is at hand and has them too.
+        own = [path for path in own_labs.sources() if path.stem == lab]
+        found = [line for path in own for line in left_in(path)] or found
+        raise UserError(
+            f"lab {lab} was not released: its text is the template's in {len(found)} place{'s' * (len(found) != 1)}",
+            f"write your own: {'; '.join(found)}",
+        )
 
 
 def _require_known_cells(course: Course, lab: str) -> None:

@@ -138,19 +138,25 @@ def test_what_cannot_be_followed_leaves_the_course_as_it_is(tmp_path: Path, caps
 
 
 @pytest.mark.timeout(300)
-def test_a_release_says_where_the_course_has_an_older_lab(tmp_path: Path, capsys) -> None:
-    """It goes on: somebody may have edited the course's notebook by hand."""
+def test_an_older_lab_is_released_only_where_that_is_meant(tmp_path: Path, capsys) -> None:
+    """The repository may be newer, or somebody may have edited the course's notebook by hand."""
     file, root = tmp_path / "mine.toml", tmp_path / "course"
     file.write_text(course_toml({}, LEFT_OUT))
     assert main(["course", str(root), "--adapt", str(file)]) == 0
     assert main(["release", str(root), "02"]) == 0
+    course = Course.at(root)
+    source, released = course.source(LAB), root / "release" / LAB / f"{LAB}.ipynb"
+    before, edited = released.read_text(), source.read_text().replace("Lab 02", "Our lab 02", 1)
+    source.write_text(edited)
     assert capsys.readouterr().err == ""
-    source = Course.at(root).source(LAB)
-    source.write_text(source.read_text().replace("float", "floating", 1))
-    assert main(["release", str(root), "02"]) == 0
+    assert main(["release", str(root), "02"]) == 2
     said = capsys.readouterr().err
-    assert f"NOT what this repository makes now: {LAB}." in said and f"python -m grading adapt {root}\n" in said
+    assert said.startswith(f"grading: nothing was released: {LAB} in {root / 'source'} is not what this repository")
+    assert f"python -m grading adapt {root} makes it anew" in said and "add --as-it-is" in said
+    assert released.read_text() == before
+    assert main(["release", str(root), "02", "--as-it-is"]) == 0
+    assert "Our lab 02" in released.read_text() and source.read_text() == edited
     assert main(["adapt", str(root)]) == main(["release", str(root), "02"]) == 0
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr().err == "" and released.read_text() == before
     assert main(["release", str(root), "25"]) == 2
     assert f"added since? python -m grading adapt {root}" in capsys.readouterr().err

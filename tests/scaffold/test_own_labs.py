@@ -14,6 +14,7 @@ import pytest
 
 from grading import own_labs
 from grading.build.bundle import NAME
+from grading.build.template_text import SENTENCES
 from grading.course_file import read_course_file
 from grading.errors import UserError
 from grading.scaffold.names import exercise_names, lab_names
@@ -99,6 +100,9 @@ def test_from_the_first_file_to_points_and_the_students_archive(tmp_path: Path) 
 
     file = tmp_path / "course.toml"
     file.write_text(f'labs = ["91"]\nown_labs = ["{mine}"]\n[points]\n"91-thing" = 3\n')
+    source = mine / "solutions" / "91_my_lab.py"
+    for sentence in SENTENCES:
+        source.write_text(source.read_text().replace(sentence, "The author's own."))
     run("grading", "course", str(course), "--adapt", str(file))
     run("grading", "release", str(course))
     for student, answer in {"ada": ANSWER, "bob": "def thing(x):\n    return x.sum(-1)\n"}.items():
