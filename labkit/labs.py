@@ -175,9 +175,9 @@ def every_lab() -> tuple[Lab, ...]:
 def read_lab(path: Path) -> Lab:
     """What `lab21/lab.toml` says of lab 21: title and minutes, and what else a `Lab` may have. Raises ValueError."""
     try:
-        said = tomllib.loads(path.read_text(encoding="utf-8"))
-        needs, instead = tuple(said.pop("needs", ())), tuple(said.pop("instead", {}).items())
-        lab = Lab(path.parent.name.removeprefix("lab"), track="end", needs=needs, instead=instead, **said)
+        fields = tomllib.loads(path.read_text(encoding="utf-8"))
+        needs, instead = tuple(fields.pop("needs", ())), tuple(fields.pop("instead", {}).items())
+        lab = Lab(path.parent.name.removeprefix("lab"), track="end", needs=needs, instead=instead, **fields)
         if not (isinstance(lab.title, str) and isinstance(lab.minutes, int) and lab.stands):
             raise ValueError("it needs a title, and minutes of more than 0")
     except (ValueError, TypeError, AttributeError) as error:

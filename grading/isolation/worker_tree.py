@@ -42,7 +42,10 @@ def make_worker_tree(folder: Path) -> Path:
     for own in own_labs.folders():
         for path in (path for room in OF_A_LAB for path in (own / "labkit" / room).glob("lab[0-9][0-9]*")):
             copied = folder / path.relative_to(own)
-            _copy_package(path, copied) if path.is_dir() else shutil.copyfile(path, copied)
+            if path.is_dir():
+                _copy_package(path, copied)
+            else:
+                shutil.copyfile(path, copied)
     (folder / "grading" / "__init__.py").write_text('"""The worker\'s side alone."""\n')
     # What Python has compiled already is not compiled again, which takes a second.
     compileall.compile_dir(folder, quiet=2)

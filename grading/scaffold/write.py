@@ -41,8 +41,8 @@ def new_lab(root: Path, lab: LabNames, first: ExerciseNames) -> list[Path]:
     source = _rendered("lab/solution", fields)
     texts = {root / "solutions" / f"{lab.stem}.py": _with(source, ANNOUNCES, _section(first), Path(lab.stem))}
     if is_own:
-        said = root / "labkit" / "exercises" / f"lab{lab.number}" / "lab.toml"
-        texts[said] = _rendered("lab/lab", fields | {"minutes": str(MINUTES)})
+        lab_toml = root / "labkit" / "exercises" / f"lab{lab.number}" / "lab.toml"
+        texts[lab_toml] = _rendered("lab/lab", fields | {"minutes": str(MINUTES)})
     else:
         row = f'    Lab("{lab.number}", "{lab.title}", "end", {MINUTES}),'
         texts[root / LABS] = _with(declared, LABS_END, f"\n{row}", LABS)

@@ -95,8 +95,8 @@ class CaseSet:
                 return entry.when(run)
             except (AttributeError, NameError) as error:
                 if is_slip(error):
-                    told = f"the condition of the hint {entry.text!r} raised {type(error).__name__}: {error}"
-                    self.slips += [told] if told not in self.slips else []
+                    slip = f"the condition of the hint {entry.text!r} raised {type(error).__name__}: {error}"
+                    self.slips += [slip] if slip not in self.slips else []
                 raise
 
         return replace(entry, when=when)

@@ -45,19 +45,19 @@ def first_hint(oracle: Oracle, runs: Sequence[CaseRun]) -> str | None:
 
 def fact(oracle: Oracle, run: CaseRun) -> str | None:
     """What the oracle can say of a wrong value that no hint explains, such as by how much it is off."""
-    return _told(oracle.fact, run)
+    return _text_by(oracle.fact, run)
 
 
 def strip(oracle: Oracle, run: CaseRun) -> str | None:
     """What the answer did, in lines of text, where the oracle can show it."""
-    return _told(oracle.strip, run)
+    return _text_by(oracle.strip, run)
 
 
-def _told(tell: Callable[[CaseRun], str | None] | None, run: CaseRun) -> str | None:
-    if tell is None or not _is_readable(run):
+def _text_by(describe: Callable[[CaseRun], str | None] | None, run: CaseRun) -> str | None:
+    if describe is None or not _is_readable(run):
         return None
     try:
-        return tell(run)
+        return describe(run)
     except Exception:
         # As for a hint: what came back may be of any kind.
         return None

@@ -129,7 +129,7 @@ def folder() -> EnvFinding:
 
 
 def compiler() -> EnvFinding:
-    """A C++ compiler by one of its usual names; it is not started. Without a GPU nothing does."""
+    """A C++ compiler by one of its usual names; it is not started. Without a GPU nothing needs one."""
     path = next((path for name in ("c++", "g++", "clang++", "cl") if (path := shutil.which(name))), None)
     if path is None and platform.system() == "Linux" and shutil.which("nvidia-smi"):
         value = "none; Triton needs one to start kernels on the GPU (labs 12 and 13)"

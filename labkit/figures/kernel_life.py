@@ -84,8 +84,8 @@ def kernel_life(life: KernelLife, line: int) -> Figure:
             head = f"{form}: the disassembler comes with Triton"
         _instructions(figure.add_subplot(grid[1, column]), head, listed, longest)
     figure.axes[0].set_title(f"{life.name}, line {line}", loc="left", fontsize=10)
-    told = "; ".join(f"{form}: {' '.join(listed) or 'nothing'}" for form, listed in found.items())
-    figure.alt = f"Line {line} of {life.name} and its instructions. {told}"
+    summary = "; ".join(f"{form}: {' '.join(listed) or 'nothing'}" for form, listed in found.items())
+    figure.alt = f"Line {line} of {life.name} and its instructions. {summary}"
     return figure
 
 

@@ -38,9 +38,9 @@ def tensor_words(sequence_parallel: bool = False, yours: Colouring | None = None
     figure.alt = "; ".join(f"{stage}: {_say(forward[stage])}, gradient {_say(backward[stage])}" for stage in STAGES)
     if yours is not None and yours.n_given:
         n_right = _mark(axes, FORWARD, yours.forward, forward) + _mark(axes, BACKWARD, yours.backward, backward)
-        told = f"{n_right} of the {yours.n_given} words that you gave are right"
-        axes.set_title(told + "; the others stand in red" * (n_right < yours.n_given), loc="left", fontsize=10)
-        figure.alt = f"{told}. {figure.alt}"
+        score = f"{n_right} of the {yours.n_given} words that you gave are right"
+        axes.set_title(score + "; the others stand in red" * (n_right < yours.n_given), loc="left", fontsize=10)
+        figure.alt = f"{score}. {figure.alt}"
     return figure
 
 
@@ -53,9 +53,9 @@ def white_boxes(given: Colouring | None = None) -> LabFigure:
     figure, _ = _boxes(forward, backward)
     figure.alt = "The tensors of an MLP block and their gradients as white boxes: " + ", ".join(STAGES)
     if given and given.n_given:
-        told = [f"{stage} {word}" for stage, word in given.forward.items()]
-        told += [f"gradient of {stage} {word}" for stage, word in given.backward.items()]
-        figure.alt += ". Coloured so far: " + ", ".join(told)
+        coloured = [f"{stage} {word}" for stage, word in given.forward.items()]
+        coloured += [f"gradient of {stage} {word}" for stage, word in given.backward.items()]
+        figure.alt += ". Coloured so far: " + ", ".join(coloured)
     return figure
 
 

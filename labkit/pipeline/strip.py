@@ -44,9 +44,9 @@ def in_a_strip(
         lines.append(_fitted(f"{names} {rank}  ", tokens))
     if n_ranks > MOST_RANKS:
         lines.append(f"and {n_ranks - MOST_RANKS} more")
-    told = [token_says] * bool(token_says) + ["·4: a wait of 4 units"] * any("·" in line for line in lines)
-    told += ["?: never begins"] * bool(stuck)
-    return "\n".join([*lines, *([f"({'; '.join(told)})"] if told else [])])
+    legend = [token_says] * bool(token_says) + ["·4: a wait of 4 units"] * any("·" in line for line in lines)
+    legend += ["?: never begins"] * bool(stuck)
+    return "\n".join([*lines, *([f"({'; '.join(legend)})"] if legend else [])])
 
 
 def _fitted(lead: str, tokens: Sequence[str]) -> str:

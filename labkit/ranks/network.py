@@ -135,8 +135,8 @@ class Network:
             sent = Counter()
             for src, _, n_bytes, _ in self._counted:
                 sent[src] += n_bytes
-            told = [mark.held_bytes[one] for one in everyone]
-            held = tuple(n if n is None else n + self._under_way_bytes(one) for one, n in enumerate(told))
+            metered = [mark.held_bytes[one] for one in everyone]
+            held = tuple(n if n is None else n + self._under_way_bytes(one) for one, n in enumerate(metered))
             calls = tuple(map(len, self._entered))
             self.moments.append(Moment(label, held, calls, tuple(sent[one] for one in everyone)))
         where = f"at the mark {label!r}"

@@ -33,7 +33,7 @@ def explained(found: Sequence[Diagnostic]) -> list[Diagnostic]:
         cause = causes.get(one.line)
         if one.kind == "error" and cause is not None and one is not cause:
             continue
-        text = next((said for part, said in INSTEAD.items() if part in one.text), one.text)
+        text = next((ours for part, ours in INSTEAD.items() if part in one.text), one.text)
         kept.append(replace(one, text=text))
     return kept
 

@@ -7,8 +7,6 @@ import subprocess
 import tempfile
 
 _INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?;)", re.MULTILINE)
-
-
 _PLACE = re.compile(r'^\s*//## File "(.*)", line (\d+)')
 _WORDS = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(.*?;)")
 
