@@ -1,4 +1,4 @@
-"""JupyterLab as a person uses it: open a notebook, type into a cell, run it, press a button, look.
+"""JupyterLab as a person uses it: open a notebook, type into a cell, run it, press a button, look; and pages of ours.
 
 Nothing here calls JupyterLab's own commands, and nothing waits for a fixed time. Pictures go to build/screenshots/,
 for people to look at; no test compares them.
@@ -21,6 +21,13 @@ def shoot(shown: Page | Locator, name: str) -> None:
     """Save a picture of a page or of a part of it."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     shown.screenshot(path=SCREENSHOTS / f"{name}.png", animations="disabled")
+
+
+def open_without_network(page: Page, file: Path) -> None:
+    """Open a file of ours; what it asks of the web is refused, and its address added to `page.asked`."""
+    page.asked = []
+    page.context.route("http**", lambda route: (page.asked.append(route.request.url), route.abort()))
+    page.goto(file.as_uri())
 
 
 def choose_menu(page: Page, *path: str) -> None:

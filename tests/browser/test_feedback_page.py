@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from labkit.check.verdict import Verdict
 from tests.browser import axe
 from tests.browser.contrast import texts_in, too_faint
-from tests.browser.pages import shoot
+from tests.browser.pages import open_without_network, shoot
 from tests.feedback.page import EXERCISE, FAILED, HIDDEN, PASSED, graded_notebook, page_of, result_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.full("classroom")]
@@ -70,9 +70,7 @@ def shown(request: pytest.FixtureRequest, name: str, browser: Browser, tmp_path:
 def open_page(page: Page, name: str, folder: Path, text: str = "") -> None:
     file = folder / f"{name}.html"
     file.write_text(text or text_of(name), encoding="utf-8")
-    page.asked = []
-    page.context.route("http**", lambda route: (page.asked.append(route.request.url), route.abort()))
-    page.goto(file.as_uri())
+    open_without_network(page, file)
 
 
 def test_nobody_is_kept_from_reading_it(shown: Page, name: str) -> None:

@@ -17,7 +17,7 @@ from grading.board.places import Board, Place
 from labkit.capstone import Entry
 from tests.browser import axe
 from tests.browser.contrast import too_faint
-from tests.browser.pages import shoot
+from tests.browser.pages import open_without_network, shoot
 
 pytestmark = [pytest.mark.browser, pytest.mark.full("classroom")]
 
@@ -56,9 +56,7 @@ def text() -> str:
 def open_board(page: Page, folder: Path, told: str) -> None:
     file = folder / "board.html"
     file.write_text(told, encoding="utf-8")
-    page.asked = []
-    page.context.route("http**", lambda route: (page.asked.append(route.request.url), route.abort()))
-    page.goto(file.as_uri())
+    open_without_network(page, file)
 
 
 @pytest.fixture(params=list(LOOKS))

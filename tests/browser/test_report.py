@@ -13,7 +13,7 @@ from grading.report.html import as_page
 from grading.report.record import ClassRecord, Handin, Item, LabRecord, Mark
 from tests.browser import axe
 from tests.browser.contrast import too_faint
-from tests.browser.pages import shoot
+from tests.browser.pages import open_without_network, shoot
 
 pytestmark = [pytest.mark.browser, pytest.mark.full("classroom")]
 
@@ -54,9 +54,7 @@ def record() -> ClassRecord:
 def open_report(page: Page, folder: Path) -> None:
     file = folder / "report.html"
     file.write_text(as_page(record(), file), encoding="utf-8")
-    page.asked = []
-    page.context.route("http**", lambda route: (page.asked.append(route.request.url), route.abort()))
-    page.goto(file.as_uri())
+    open_without_network(page, file)
 
 
 @pytest.fixture(params=list(LOOKS))

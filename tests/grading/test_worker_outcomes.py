@@ -9,6 +9,7 @@ import pytest
 from labkit import exercises
 from labkit.check.api import examine
 from labkit.oracles import oracle_of
+from tests.exercises.kinds import RING as ALL_REDUCE
 from tests.grading.steps import DOUBLE, GOOD, SWALLOWS, code, exercise, graded, outcome
 
 pytestmark = pytest.mark.usefixtures("lab99")
@@ -155,21 +156,7 @@ def _defined(source: str) -> dict[str, object]:
     return namespace
 
 
-RING = """
-import torch
-def all_reduce(comm, x):
-    rank, n = comm.rank, comm.world_size
-    parts = [part.clone() for part in x.tensor_split(n)]
-    for step in range(2 * n - 2):
-        adds = step < n - 1
-        mine = parts[(rank - step - 1) % n]
-        got = torch.empty_like(mine)
-        work = comm.isend(parts[(rank - step) % n], (rank + 1) % n)
-        comm.recv(got, (rank - 1) % n)
-        work.wait()
-        mine.copy_(mine + got if adds else got)
-    return torch.cat(parts)
-"""
+RING = f"import torch\n\n{ALL_REDUCE}"
 EXTRA = """
     work = comm.isend(x, (rank + 1) % n)
     comm.recv(torch.empty_like(x), (rank - 1) % n)
