@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from torch import Tensor
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab19.moe_capacity import Routing
 from labkit.oracles.calls import as_call
-from labkit.oracles.hints import once
+from labkit.oracles.hints import any_of, once
 from labkit.spec import CANNOT_TELL, CaseRun, Hint, Observation, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-7, rtol=1e-4)
@@ -43,13 +44,33 @@ def load(case: Routing) -> float:
     return case.factor * case.n_tokens * case.k / case.n_experts
 
 
+def right_capacities(case: Routing) -> set[int]:
+    """The least whole number that is not below the load; several where the rounding of a product decides, such as
+    1.1 x 10, which is 11.000000000000002 in float64."""
+    n, n_experts, k, factor = case.n_tokens, case.n_experts, case.k, case.factor
+    loads = (
+        factor * n * k / n_experts,
+        n * k / n_experts * factor,
+        n / n_experts * k * factor,
+        factor * (n / n_experts) * k,
+        factor / n_experts * n * k,
+        n * k * Fraction(factor) / n_experts,
+        n * k * Fraction(str(factor)) / n_experts,
+    )
+    return set(map(math.ceil, loads))
+
+
+def is_whole(places: Any) -> bool:
+    """Whether it is an int, as a number of places has to be."""
+    return isinstance(places, int) and not isinstance(places, bool)
+
+
 def capacity_is_right(run: CaseRun[Routing]) -> str | None:
-    """A property: the least whole number that is not below the even load times the factor; either of two where the
-    order of the products decides."""
+    """A property: one of `right_capacities`."""
     places = run.got["capacity"]
-    if not isinstance(places, int) or isinstance(places, bool):
+    if not is_whole(places):
         return f"capacity returned {places!r}, and a whole number of Python is asked for"
-    if not math.ceil(load(run.case) - 1e-9) <= places <= math.ceil(load(run.case) + 1e-9):
+    if places not in right_capacities(run.case):
         return f"capacity is {places}, and {run.case.factor:g} times an even load are {load(run.case):g} places"
     return None
 
@@ -76,9 +97,21 @@ def kept_are_the_first(run: CaseRun[Routing]) -> str | None:
 # Mistakes -------------------------------------------------------------------------------------------------------------
 
 
+def experts_are(made: Callable[[Tensor, int], Tensor]) -> Callable[[CaseRun[Routing]], Any]:
+    """A hint's condition: the choices are those of a mistake; CANNOT_TELL where these are right."""
+
+    def when(run: CaseRun[Routing]) -> Any:
+        wrong = made(run.tree["logits"], run.case.k)
+        if torch.equal(wrong, run.expected["experts"]):
+            return CANNOT_TELL
+        return torch.equal(run.got["experts"], wrong)
+
+    return when
+
+
 def capacity_is(made: Callable[[Routing], float]) -> Callable[[CaseRun[Routing]], Any]:
     def when(run: CaseRun[Routing]) -> Any:
-        if run.got["capacity"] != made(run.case):
+        if not is_whole(run.got["capacity"]) or run.got["capacity"] != made(run.case):
             return False
         return True if capacity_is_right(run) else CANNOT_TELL
 
@@ -87,6 +120,12 @@ def capacity_is(made: Callable[[Routing], float]) -> Callable[[CaseRun[Routing]]
 
 def twice_rounded(case: Routing) -> int:
     return math.ceil(case.factor * math.ceil(case.n_tokens * case.k / case.n_experts))
+
+
+def is_float(run: CaseRun[Routing]) -> bool:
+    """A float that would be right as an int."""
+    places = run.got["capacity"]
+    return isinstance(places, float) and places in right_capacities(run.case)
 
 
 def in_turn(experts: Tensor, queue: list[tuple[int, int]], places: int) -> Tensor:
@@ -107,9 +146,10 @@ def made_kept(run: CaseRun[Routing], how: str) -> Tensor:
     by_choice = [(token, choice) for choice in choices for token in tokens]
     if how == "token by token":
         return in_turn(experts, [(token, choice) for token in tokens for choice in choices], case.places)
-    if how == "best first":
-        chances = run.tree["logits"].softmax(-1).gather(1, experts)
-        return in_turn(experts, sorted(by_choice, key=lambda at: -float(chances[at])), case.places)
+    if how in ("most likely first", "highest score first"):
+        logits = run.tree["logits"]
+        marks = (logits.softmax(-1) if how == "most likely first" else logits).gather(1, experts)
+        return in_turn(experts, sorted(by_choice, key=lambda at: -float(marks[at])), case.places)
     if how == "each choice has its own":
         return torch.cat([in_turn(experts[:, [i]], [(token, 0) for token in tokens], case.places) for i in choices], 1)
     if how == "whole tokens":
@@ -167,6 +207,15 @@ def of_the_chosen(run: CaseRun[Routing]) -> Tensor:
     return run.case.n_experts * (shares(run)[0] * (chances * chosen).mean(0)).sum()
 
 
+def probabilities_renewed(run: CaseRun[Routing]) -> Tensor:
+    """As `of_the_chosen`, with a token's probabilities divided so that those of its choices add up to 1."""
+    best = run.tree["logits"].double().topk(run.case.k)
+    chances = torch.zeros_like(run.tree["logits"], dtype=torch.float64).scatter_(
+        1, best.indices, best.values.softmax(-1)
+    )
+    return run.case.n_experts * (shares(run)[0] * chances.mean(0)).sum()
+
+
 def no_gradient(run: CaseRun[Routing]) -> Any:
     if compare(run.expected["loss"], torch.as_tensor(run.got["loss"]).float(), CLOSE) is not None:
         return False
@@ -198,6 +247,10 @@ MOE_CAPACITY = Oracle(
     tolerance=lambda run: {"loss": CLOSE, "gradient": CLOSE},
     judge=(inputs_untouched, capacity_is_right, kept_are_the_first),
     axis="other numbers of tokens, experts and choices, and loads that are more or less even",
+    errors={
+        "must match the size of tensor": "If a count of choices is too short: bincount ends with the largest expert "
+        "that was chosen. bincount(minlength=n_experts) also counts those after it.",
+    },
     diagnose=(
         Hint(
             capacity_is(lambda case: int(load(case))),
@@ -205,8 +258,30 @@ MOE_CAPACITY = Oracle(
         ),
         Hint(capacity_is(lambda case: round(load(case))), "capacity was rounded to the nearest number: round up."),
         Hint(
+            capacity_is(lambda case: int(load(case)) + 1),
+            "capacity is one too many where the load is a whole number: int(x) + 1 makes 4 of 3.0. math.ceil "
+            "rounds up.",
+        ),
+        Hint(
+            is_float,
+            "The number of places is right, but it is a float. math.ceil returns an int; // of floats does not.",
+        ),
+        Hint(
             capacity_is(lambda case: math.ceil(load(case) / case.k)),
             "capacity has no k in it: each token asks for k places, so there are n_tokens * k choices to hand out.",
+        ),
+        Hint(
+            experts_are(lambda logits, k: logits.topk(k).indices.sort(-1).values),
+            "The choices of a token stand in the order of their numbers. The best stands first: first choices get "
+            "places before second ones.",
+        ),
+        Hint(
+            experts_are(lambda logits, k: logits.topk(k).indices.flip(-1)),
+            "The choices of a token stand in the opposite order: the best one comes first.",
+        ),
+        Hint(
+            experts_are(lambda logits, k: logits.topk(k, largest=False).indices),
+            "These are the experts with the lowest scores. argsort sorts upwards unless you say descending=True.",
         ),
         Hint(
             kept_is("token by token"),
@@ -214,8 +289,8 @@ MOE_CAPACITY = Oracle(
             "second ones.",
         ),
         Hint(
-            kept_is("best first"),
-            "The choices with the highest probability were kept. Here places go first come, first served: all first "
+            any_of(kept_is("most likely first"), kept_is("highest score first")),
+            "The choices with the highest scores were kept. Here places go first come, first served: all first "
             "choices in the order of the tokens, then all second ones.",
         ),
         Hint(
@@ -271,7 +346,16 @@ MOE_CAPACITY = Oracle(
             "Only first choices were counted: f is the share of tokens that have an expert among their k choices.",
         ),
         Hint(
-            loss_is(of_the_chosen),
+            loss_is(lambda run: run.case.n_tokens * run.case.n_experts * (shares(run)[0] * shares(run)[1]).sum()),
+            "The probabilities of an expert were added up over the tokens. P is their average.",
+        ),
+        Hint(
+            loss_is(lambda run: run.case.n_experts * shares(run)[1].square().sum()),
+            "The probabilities were multiplied by themselves. f is made of counts: the share of tokens that have the "
+            "expert among their choices.",
+        ),
+        Hint(
+            any_of(loss_is(of_the_chosen), loss_is(probabilities_renewed)),
             "The probabilities of experts that a token did not choose are missing. P is the mean over all tokens, "
             "chosen or not.",
         ),
