@@ -7,11 +7,13 @@ from labkit.exercises.lab19.zigzag import NO_LABEL
 from labkit.oracles.calls import as_call
 from labkit.oracles.hints import any_of
 from labkit.oracles.lab19.zigzag_mistakes import (
+    as_dealt,
     beyond_the_end,
     chunks_round_robin,
     contiguous,
     contiguous_padded,
     differs_in_length,
+    gathered,
     is_order,
     labels_are,
     local_positions,
@@ -22,6 +24,7 @@ from labkit.oracles.lab19.zigzag_mistakes import (
     padded_at_the_end,
     padding_written_last,
     rest_is_lost,
+    rolled,
     round_robin,
     shifted_after_dealing,
     the_inputs,
@@ -51,6 +54,8 @@ ZIGZAG = Oracle(
     errors={
         "stack expects each tensor to be equal size": "The ranks have different numbers of tokens where 2n does not "
         "divide the length: pad the shorter parts.",
+        "tensors used as indices must be": "A rank may have no token at all, and torch.tensor([]) is float32, which is "
+        "no index: torch.tensor(mine, dtype=torch.int64).",
         "is out of bounds": "An index lies outside of the text. Where 2n does not divide its length, the chunks cannot "
         "all have the same size.",
     },
@@ -95,6 +100,7 @@ ZIGZAG = Oracle(
         ),
         Hint(labels_are(lambda run, rank: shifted_after_dealing(run, rank, NO_LABEL)), NOT_THE_NEXT),
         Hint(labels_are(lambda run, rank: shifted_after_dealing(run, rank, None)), NOT_THE_NEXT),
+        Hint(labels_are(rolled), NOT_THE_NEXT),
         Hint(
             labels_are(the_inputs),
             "The labels are the inputs themselves. The label of position p is token p + 1.",
@@ -127,6 +133,16 @@ ZIGZAG = Oracle(
         Hint(
             undone_as(one_behind_the_other),
             "The parts were put one behind the other. Put each value where its position says.",
+        ),
+        Hint(
+            undone_as(gathered),
+            "values[:, positions] takes values from these places. Here they have to go there: whole[:, positions] = "
+            "values.",
+        ),
+        Hint(
+            undone_as(as_dealt),
+            "undo put the values where your own zigzag deals them. Here they were dealt in another way: only the "
+            "positions that come with the values say where these belong.",
         ),
         Hint(
             never_filled,

@@ -118,6 +118,15 @@ def shifted_after_dealing(run: CaseRun[Text], rank: int, last: int | None) -> Te
     return labels
 
 
+def rolled(run: CaseRun[Text], rank: int) -> Tensor:
+    """The next input of the same rank; behind its last token its first one."""
+    part = run.got["parts"][rank]
+    n = int((part["positions"] != NO_POSITION).sum())
+    labels = torch.full_like(part["inputs"], NO_LABEL)
+    labels[:, :n] = part["inputs"][:, :n].roll(-1, 1)
+    return labels
+
+
 def not_dealt(run: CaseRun[Text], rank: int) -> Tensor:
     """Labels in the text's own order, cut into blocks as long as the parts."""
     length = run.got["parts"][rank]["inputs"].shape[-1]
@@ -198,6 +207,21 @@ def one_behind_the_other(run: CaseRun[Text]) -> Tensor:
     """The parts in the order of ranks, without their padding."""
     positions = run.tree["positions"]
     return run.tree["values"][:, positions[positions != NO_POSITION]]
+
+
+def gathered(run: CaseRun[Text]) -> Tensor:
+    """Read at the positions, in place of written there."""
+    positions = run.tree["positions"]
+    positions = positions[positions != NO_POSITION]
+    return run.tree["values"][:, positions][:, positions]
+
+
+def as_dealt(run: CaseRun[Text]) -> Tensor:
+    """Values one behind the other, put where the student's own order says."""
+    dealt = torch.tensor([position for mine in run.got["order"] for position in mine])
+    whole = torch.empty_like(run.tree["values"])
+    whole[:, dealt] = one_behind_the_other(run)
+    return whole
 
 
 def never_filled(run: CaseRun[Text]) -> Any:

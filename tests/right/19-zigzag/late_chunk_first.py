@@ -15,9 +15,7 @@ def deal(tokens, n_ranks):
     for mine in map(torch.from_numpy, order):
         pad = (0, length - len(mine))
         inputs, labels = tokens[:, mine], tokens[:, 1:][:, mine]
-        parts.append(
-            [torch.nn.functional.pad(x, pad, value=v) for x, v in ((inputs, 0), (labels, -100), (mine, -1))]
-        )
+        parts.append([torch.nn.functional.pad(x, pad, value=v) for x, v in ((inputs, 0), (labels, -100), (mine, -1))])
     return parts
 
 
