@@ -10,7 +10,7 @@ from torch import Tensor
 
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab19.moe_dispatch import Mixture
-from labkit.oracles.hints import once
+from labkit.oracles.hints import any_of, once
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Observation, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-5, rtol=1e-4)
@@ -82,11 +82,15 @@ def outs_are(made: Callable[[CaseRun[Mixture], int], Tensor]) -> Callable[[CaseR
 
 
 @once
+def every_expert(run: CaseRun[Mixture]) -> Tensor:
+    return torch.cat([one["matrices"].double() for one in run.tree["ranks"]])
+
+
+@once
 def chosen_outputs(run: CaseRun[Mixture], rank: int) -> Tensor:
     """What a rank's choices come to without their weights, (tokens, k, width)."""
-    every = torch.cat([one["matrices"].double() for one in run.tree["ranks"]])
     mine = run.tree["ranks"][rank]
-    each = torch.tanh(torch.einsum("tw,ewv->tev", mine["x"].double(), every))
+    each = torch.tanh(torch.einsum("tw,ewv->tev", mine["x"].double(), every_expert(run)))
     return each.gather(1, mine["chosen"][..., None].expand(-1, -1, run.case.width))
 
 
@@ -94,18 +98,76 @@ def weights_of(run: CaseRun[Mixture], rank: int) -> Tensor:
     return run.tree["ranks"][rank]["weights"].double()[..., None]
 
 
+def order_of(run: CaseRun[Mixture], rank: int) -> Tensor:
+    """A rank's choices, sorted by expert."""
+    return run.tree["ranks"][rank]["chosen"].flatten().argsort(stable=True)
+
+
+def through(run: CaseRun[Mixture], rows: Tensor, experts: Tensor) -> Tensor:
+    """What comes of each row by its expert, numbered over all ranks."""
+    return torch.tanh((rows[:, None] @ every_expert(run)[experts])[:, 0])
+
+
+def weighted_sums(run: CaseRun[Mixture], rank: int, results: Tensor) -> Tensor:
+    """A token's results, (tokens x k, width) in the order of its choices, weighted and added."""
+    return (results.view(-1, run.case.k, run.case.width) * weights_of(run, rank)).sum(1)
+
+
+def tokens_in_turn(run: CaseRun[Mixture], rank: int) -> Tensor:
+    """Choice i taken for one of token i modulo the number of tokens."""
+    mine = run.tree["ranks"][rank]
+    chosen = mine["chosen"].flatten()
+    return weighted_sums(run, rank, through(run, mine["x"].double().repeat(run.case.k, 1), chosen))
+
+
+@once
+def sorted_by_expert_alone(run: CaseRun[Mixture]) -> list[Tensor]:
+    """What comes to a rank taken for sorted by expert, in place of by sender and then by expert."""
+    ranks, n_local = run.tree["ranks"], run.case.n_local
+    experts = [one["chosen"].flatten()[order_of(run, rank)] for rank, one in enumerate(ranks)]
+    taken_for = [one.clone() for one in experts]
+    for owner in range(run.case.n_ranks):
+        here = [one // n_local == owner for one in experts]
+        came = torch.cat([one[some] for one, some in zip(experts, here, strict=True)])
+        parts = came.sort().values.split([int(some.sum()) for some in here])
+        for one, some, part in zip(taken_for, here, parts, strict=True):
+            one[some] = part
+    outs = []
+    for rank, one in enumerate(ranks):
+        order = order_of(run, rank)
+        back = through(run, one["x"].double()[order // run.case.k], taken_for[rank])
+        outs.append(weighted_sums(run, rank, torch.empty_like(back).index_copy_(0, order, back)))
+    return outs
+
+
+def weights_in_another_order(run: CaseRun[Mixture], rank: int) -> Tensor:
+    """Results in the order of the experts, weights in that of the choices."""
+    order, weights = order_of(run, rank), weights_of(run, rank).flatten(0, 1)
+    back = chosen_outputs(run, rank).flatten(0, 1)[order] * weights
+    return torch.zeros_like(chosen_outputs(run, rank)[:, 0]).index_add_(0, order // run.case.k, back)
+
+
+def weights_before(run: CaseRun[Mixture], rank: int) -> Tensor:
+    """Rows multiplied by their weights on the way to the experts."""
+    mine = run.tree["ranks"][rank]
+    rows = (mine["x"].double()[:, None] * weights_of(run, rank)).flatten(0, 1)
+    return through(run, rows, mine["chosen"].flatten()).view(-1, run.case.k, run.case.width).sum(1)
+
+
+def other_weights(made: Callable[[Tensor], Tensor]) -> Callable[[CaseRun[Mixture], int], Tensor]:
+    return lambda run, rank: (chosen_outputs(run, rank) * made(weights_of(run, rank))).sum(1)
+
+
 def order_not_restored(run: CaseRun[Mixture], rank: int) -> Tensor:
     """Rows as they came back, in the order of experts, taken for those of the tokens."""
-    order = run.tree["ranks"][rank]["chosen"].flatten().argsort(stable=True)
-    rows = chosen_outputs(run, rank).flatten(0, 1)[order]
-    return (rows.view(-1, run.case.k, run.case.width) * weights_of(run, rank)).sum(1)
+    order = order_of(run, rank)
+    return weighted_sums(run, rank, chosen_outputs(run, rank).flatten(0, 1)[order])
 
 
 def ordered_twice(run: CaseRun[Mixture], rank: int) -> Tensor:
     """The order applied once more in place of being undone."""
-    order = run.tree["ranks"][rank]["chosen"].flatten().argsort(stable=True)
-    rows = chosen_outputs(run, rank).flatten(0, 1)[order][order]
-    return (rows.view(-1, run.case.k, run.case.width) * weights_of(run, rank)).sum(1)
+    order = order_of(run, rank)
+    return weighted_sums(run, rank, chosen_outputs(run, rank).flatten(0, 1)[order][order])
 
 
 def wrong_rows(run: CaseRun[Mixture]) -> Any:
@@ -174,7 +236,7 @@ MOE_DISPATCH = Oracle(
         "d_x": "gradient of x",
         "d_weights": "gradient of the weights",
         "d_matrices": "gradient of the experts' matrices",
-        "rows": "number of rows given to an expert",
+        "rows.*": "number of rows for expert no. {} of this rank",
     },
     expect=expect,
     tolerance=CLOSE,
@@ -183,8 +245,12 @@ MOE_DISPATCH = Oracle(
     errors={
         "which receives it into": "What rank a sends to rank b is what rank b has to receive from rank a. Every rank "
         "has to learn how many rows will come from each of the others before they come.",
-        "split_sizes": "A rank sends one row for each choice, so in general a different number to each rank. Count "
-        "them.",
+        "with output int64 of shape": "If these are the counts of rows: there is one for each expert of each rank, 0 "
+        "for an expert that nobody chose. bincount ends with the largest expert that was chosen, unless minlength says "
+        "more.",
+        "split_sizes": "exchange wants one number for each rank: how many rows go there, and how many come from there. "
+        "A rank sends one row for each choice, so these are sums over a rank's experts, and in general all different.",
+        "is out of bounds": "If this came from x[...]: choice i of chosen.flatten() belongs to token i // k.",
         "list index out of range": "If this came from run_expert: it counts the rank's own experts from 0, so on its "
         "rank expert e has the number e - rank * n_local.",
     },
@@ -227,6 +293,34 @@ MOE_DISPATCH = Oracle(
         Hint(
             outs_are(lambda run, rank: (chosen_outputs(run, rank) * weights_of(run, rank) ** 2).sum(1)),
             "The weights were applied twice, before and after the way back.",
+        ),
+        Hint(
+            outs_are(tokens_in_turn),
+            "Rows of other tokens were sent to the experts. In chosen.flatten() the k choices of a token stand side by "
+            "side, so choice i belongs to token i // k.",
+        ),
+        Hint(
+            outs_are(lambda run, rank: sorted_by_expert_alone(run)[rank]),
+            "What has come was taken for sorted by expert. It is sorted by sender, and within each sender by expert: "
+            "collect an expert's rows from all senders, and put the results back in their places.",
+        ),
+        Hint(
+            outs_are(weights_in_another_order),
+            "The results were multiplied by the weights of other choices. What comes back is sorted by expert, while "
+            "weights.flatten() stands in the order of the tokens: sort the weights in the same way, or undo the order "
+            "first.",
+        ),
+        Hint(
+            outs_are(weights_before),
+            "The rows were multiplied by their weights before they went to the experts. An expert is not linear: it is "
+            "its result that the weight belongs to.",
+        ),
+        Hint(
+            any_of(
+                outs_are(other_weights(lambda weights: weights / weights.sum(1, keepdim=True))),
+                outs_are(other_weights(lambda weights: weights.softmax(1))),
+            ),
+            "The weights were made to add up to 1 for each token. Take them as they are given.",
         ),
         Hint(
             wrong_rows,

@@ -80,6 +80,10 @@ MEMORY_HINTS = Rivals(
             "into so few parts, while all other weights are cut among d x c.",
         ),
         miscounted(
+            Rules(experts_counted=False),
+            "expert_params are those of one expert in one layer. A layer has n_experts of them.",
+        ),
+        miscounted(
             Rules(experts_cut=False),
             "Every device was given all experts of its layers. With expert parallelism it has n_experts / e of them.",
         ),
@@ -107,6 +111,16 @@ MEMORY_HINTS = Rivals(
             "well, ZeRO-3 the weights as well.",
         ),
         miscounted(
+            Rules(sharded_from=(4, 3, 2)),
+            "Every level of ZeRO came one too late: 1 shards the optimizer state, 2 the gradients as well, 3 the "
+            "weights as well.",
+        ),
+        miscounted(
+            Rules(levels_add_up=False),
+            "Each level of ZeRO shards one thing here. A level keeps what those below it shard: with 3, everything is "
+            "sharded.",
+        ),
+        miscounted(
             Rules(optimizer_bytes=8),
             "The optimizer has 8 bytes a parameter. In mixed precision it also has a float32 copy of the weights: "
             "4 + 4 + 4 = 12.",
@@ -127,6 +141,11 @@ MEMORY_HINTS = Rivals(
             Rules(output_embedding="always"),
             "The first stage was given the output matrix in every plan. That is in the last stage; the first one has "
             "both only if p = 1.",
+        ),
+        miscounted(
+            Rules(output_embedding="a share"),
+            "The two embeddings were spread over the stages. The first stage has all of the input embedding, and the "
+            "last one all of the output matrix.",
         ),
         miscounted(
             Rules(input_embedding=False, output_embedding="with one stage"),
@@ -174,8 +193,26 @@ MEMORY_HINTS = Rivals(
             "appear in its activations.",
         ),
         miscounted(
-            Rules(micro_batch_counts=False),
+            Rules(sequences="one"),
             "The activations do not depend on micro_batch. Each of its sequences has seq_len tokens.",
+        ),
+        miscounted(
+            Rules(sequences="of the replica"),
+            "The activations of all sequences of a replica were counted. A micro-batch has micro_batch of them.",
+        ),
+        miscounted(
+            Rules(working_layer="of all layers"),
+            "With full recomputation, what a layer keeps while it runs again was counted for all layers of the stage. "
+            "They run again one after the other.",
+        ),
+        miscounted(
+            Rules(working_layer="with its core"),
+            'The layer that runs again was counted as under "none", scores of the attention core included. Count what '
+            'it keeps under "selective".',
+        ),
+        miscounted(
+            Rules(working_layer="without its input"),
+            "The input of the layer that runs again was taken off. Count all that it keeps, beside the inputs.",
         ),
         miscounted(
             Rules(working_layer="never"),

@@ -23,9 +23,11 @@ class Rules:
     """
 
     sharded_from: tuple[int, int, int] = (3, 2, 1)
+    levels_add_up: bool = True
     optimizer_bytes: int = 12
     context_shards: bool = True
     data_shards: bool = True
+    experts_counted: bool = True
     experts_cut: bool = True
     expert_replicas: str = "shared among e"
     context_cuts_weights: bool = False
@@ -38,7 +40,7 @@ class Rules:
     tensor_cuts_activations: bool = True
     context_cuts_activations: bool = True
     data_cuts_activations: bool = False
-    micro_batch_counts: bool = True
+    sequences: str = "micro-batch"
     text_counts: bool = True
     working_layer: str = "of one micro-batch"
 
@@ -50,11 +52,12 @@ def device_bytes(model: Model, plan: Plan, rules: Rules = RIGHT) -> dict[str, fl
     """By category, of the first stage, which has the most micro-batches alive."""
     t, p, d, c, e = plan.tensor, plan.pipeline, plan.data, plan.context, plan.expert
     n_layers = model.n_layers / (p if rules.pipeline_cuts_layers else 1)
-    n_embeddings = {"with one stage": 1 + (p == 1), "never": 1, "always": 2}[rules.output_embedding]
+    n_embeddings = {"with one stage": 1 + (p == 1), "never": 1, "always": 2, "a share": 2 / p}[rules.output_embedding]
     n_embeddings -= not rules.input_embedding
     embedding = n_embeddings * model.embedding_params / (t if rules.tensor_cuts_embedding else 1)
     shared = n_layers * model.attention_params / t + embedding
-    experts = n_layers * model.expert_params * model.n_experts / (e if rules.experts_cut else 1) / t
+    n_experts = model.n_experts if rules.experts_counted else 1
+    experts = n_layers * model.expert_params * n_experts / (e if rules.experts_cut else 1) / t
     if rules.context_cuts_weights:
         shared, experts = shared / c, experts / c
 
@@ -63,17 +66,25 @@ def device_bytes(model: Model, plan: Plan, rules: Rules = RIGHT) -> dict[str, fl
     found = {}
     for name, begins in zip(("weights", "gradients", "optimizer"), rules.sharded_from, strict=True):
         each = rules.optimizer_bytes if name == "optimizer" else BYTES[name]
-        sharded = plan.sharding >= begins
+        sharded = plan.sharding >= begins if rules.levels_add_up else plan.sharding == begins
         found[name] = each * (shared / replicas + experts / of_experts if sharded else shared + experts)
 
     m = plan.n_microbatches(model)
     alive = {"min(m, p)": min(m, p), "one": 1, "p": p, "m": m}[rules.in_flight]
-    tokens = (model.seq_len if rules.text_counts else 1) * (plan.micro_batch if rules.micro_batch_counts else 1)
+    sequences = {"micro-batch": plan.micro_batch, "one": 1, "of the replica": model.global_batch / d}[rules.sequences]
+    tokens = sequences * (model.seq_len if rules.text_counts else 1)
     tokens /= (t if rules.tensor_cuts_activations else 1) * (c if rules.context_cuts_activations else 1)
     tokens /= d if rules.data_cuts_activations else 1
     kept_layers = model.n_layers if rules.layers_kept == "of the model" else model.n_layers / p
-    n_working = {"of one micro-batch": 1, "never": 0, "of all": alive}[rules.working_layer]
-    working = n_working * model.kept_bytes("selective") if plan.recompute == "full" else 0
+    selective = model.kept_bytes("selective")
+    working = {
+        "of one micro-batch": selective,
+        "never": 0,
+        "of all": alive * selective,
+        "of all layers": kept_layers * selective,
+        "with its core": model.kept_bytes("none"),
+        "without its input": selective - model.kept_bytes("full"),
+    }[rules.working_layer] * (plan.recompute == "full")
     found["activations"] = tokens * (alive * kept_layers * model.kept_bytes(plan.recompute) + working)
     return found
 

@@ -10,11 +10,16 @@ from labkit.oracles.lab19.ring_mistakes import (
     backward_is,
     counted_from_own_lse,
     forward_is,
+    gradients_scaled,
     hops_short,
     joined,
     keys_in_own_places,
+    last_block_of_queries,
+    logarithms_added,
     no_number,
+    no_number_in_gradients,
     only_own_block,
+    overwritten,
     own_queries_only,
     without_the_last,
 )
@@ -102,8 +107,9 @@ RING_ATTENTION = Oracle(
         ),
         Hint(
             forward_is(lambda run, rank: keys_in_own_places(run, rank, direction=1)),
-            "The mask is wrong from the second block on. Messages go to rank r + 1, so after `step` hops rank r has "
-            "the block of rank r - step, and not of r + step.",
+            "The mask is wrong from the second block on: blocks travel one way and are counted the other way. If "
+            "messages go to rank r + 1, then after `step` hops rank r has the block of rank r - step, and not of r + "
+            "step.",
         ),
         Hint(
             forward_is(lambda run, rank: accumulated(run, rank, "sum")),
@@ -131,6 +137,17 @@ RING_ATTENTION = Oracle(
             "of all exponentials. Use torch.logaddexp.",
         ),
         Hint(
+            logarithms_added,
+            "Logarithms do not add up: two blocks together have log(e^a + e^b), which is torch.logaddexp. Here a + b "
+            "was taken, and it is -inf as soon as a query sees none of a block's keys.",
+        ),
+        Hint(
+            no_number_in_gradients,
+            "The gradients have NaN. Either attend_backward was given a block's own lse, which is -inf for a query "
+            "that sees none of its keys: give it the out and lse over all keys. Or something was read before its "
+            "wait() returned.",
+        ),
+        Hint(
             no_number,
             "NaN came back. Either something was read before its wait() returned, or a sum started from two times "
             "-inf: begin with the rank's own block, where every query sees at least itself.",
@@ -144,6 +161,20 @@ RING_ATTENTION = Oracle(
             backward_is(own_queries_only),
             "The gradients of k and v come from the rank's own queries alone. Queries of all ranks have seen these "
             "keys, so the gradients have to travel with the keys, and each rank adds its contribution.",
+        ),
+        Hint(
+            backward_is(overwritten),
+            "The gradients of k and v are those of one rank's queries, the last that had the block. Each rank adds its "
+            "contribution to what has come with the block, grads += ..., before it passes the sum on.",
+        ),
+        Hint(
+            last_block_of_queries,
+            "The gradient of q is that of the last block alone. Every block of keys adds to it.",
+        ),
+        Hint(
+            gradients_scaled,
+            "The gradients of k and v are n or 1/n times the right ones. They are sums over the queries of all ranks: "
+            "each rank adds its contribution once, and nothing is averaged.",
         ),
         Hint(
             backward_is(hops_short),

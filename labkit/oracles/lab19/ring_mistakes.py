@@ -45,8 +45,34 @@ def backward_is(made: Made) -> Callable[[CaseRun[Ring]], Any]:
     return is_made(("d_k", "d_v"), made)
 
 
+def has_nan(run: CaseRun[Ring], *names: str) -> bool:
+    return any(bool(one[name].isnan().any()) for one in run.got["ranks"] for name in names if name in one)
+
+
 def no_number(run: CaseRun[Ring]) -> bool:
-    return any(bool(tensor.isnan().any()) for one in run.got["ranks"] for tensor in one.values())
+    return has_nan(run, *run.got["ranks"][0])
+
+
+def no_number_in_gradients(run: CaseRun[Ring]) -> Any:
+    """Outputs are numbers, gradients are not."""
+    if run.case.forward_only:
+        return CANNOT_TELL
+    return not has_nan(run, "out", "lse") and has_nan(run, "d_q", "d_k", "d_v")
+
+
+def logarithms_added(run: CaseRun[Ring]) -> bool:
+    """lse + lse at each block, and outputs weighed by it: NaN from the first block on of which a query sees nothing."""
+    for rank, got in enumerate(run.got["ranks"]):
+        blocks = [block(run, rank, source) for source in sources(run, rank)]
+        out, lse = blocks[0]
+        for o, part in blocks[1:]:
+            both = lse + part
+            out = out * (lse - both).exp()[..., None] + o * (part - both).exp()[..., None]
+            lse = both
+        wrong = [some(out.float()) if run.case.forward_only else out.float(), lse.float()]
+        if compare(wrong, [got["out"], got["lse"]], CLOSE) is not None:
+            return False
+    return True
 
 
 def sources(run: CaseRun[Ring], rank: int) -> list[int]:
@@ -96,9 +122,14 @@ def parts(run: CaseRun[Ring], rank: int, source: int, own_lse: bool = False) -> 
         out, lse = block(run, rank, source)
         lse = lse.nan_to_num(neginf=0.0)
     share = (block_scores(run, rank, source) - lse[..., None]).exp()
+    d_out = wide(run, "d_out")[rank]
+    return d_scores_of(run, rank, source, share, out).mT @ wide(run, "q")[rank], share.mT @ d_out
+
+
+def d_scores_of(run: CaseRun[Ring], rank: int, source: int, share: Tensor, out: Tensor) -> Tensor:
+    """The gradient of the scores of a rank's queries and the keys of `source`, with these weights and outputs."""
     d_out, v = wide(run, "d_out")[rank], wide(run, "v")[source]
-    d_scores = share * (d_out @ v.mT - (d_out * out).sum(-1, keepdim=True)) * run.case.d**-0.5
-    return d_scores.mT @ wide(run, "q")[rank], share.mT @ d_out
+    return share * (d_out @ v.mT - (d_out * out).sum(-1, keepdim=True)) * run.case.d**-0.5
 
 
 def added(pairs: list[Pair]) -> Pair:
@@ -118,6 +149,41 @@ def own_queries_only(run: CaseRun[Ring], rank: int) -> Pair:
 def hops_short(run: CaseRun[Ring], rank: int) -> Pair:
     """All that a rank worked out, whosever keys it was for."""
     return added([parts(run, rank, source) for source in range(run.case.n_ranks)])
+
+
+def overwritten(run: CaseRun[Ring], rank: int) -> Pair:
+    """What the last rank that a block visits has added: that before the owner."""
+    return parts(run, (rank - 1) % run.case.n_ranks, rank)
+
+
+def last_block_of_queries(run: CaseRun[Ring]) -> Any:
+    """The gradient of q is what the last block adds to it."""
+    if run.case.forward_only:
+        return CANNOT_TELL
+    wrong = [of_queries(run, rank, (rank + 1) % run.case.n_ranks).float() for rank in range(run.case.n_ranks)]
+    return compare(wrong, [one["d_q"] for one in run.got["ranks"]], CLOSE) is None
+
+
+def of_queries(run: CaseRun[Ring], rank: int, source: int) -> Tensor:
+    """What the keys of `source` add to the gradient of a rank's queries."""
+    lse, out = whole(run)["lse"][rank], whole(run)["out"][rank]
+    share = (block_scores(run, rank, source) - lse[..., None]).exp()
+    return d_scores_of(run, rank, source, share, out) @ wide(run, "k")[source]
+
+
+def gradients_scaled(run: CaseRun[Ring]) -> Any:
+    """The gradients of k and v are n or 1/n times the right ones."""
+    if run.case.forward_only:
+        return CANNOT_TELL
+    n = run.case.n_ranks
+    return any(
+        all(
+            compare(factor * a[name], b[name], CLOSE) is None
+            for a, b in zip(run.expected["ranks"], run.got["ranks"], strict=True)
+            for name in ("d_k", "d_v")
+        )
+        for factor in (n, 1 / n)
+    )
 
 
 def counted_from_own_lse(run: CaseRun[Ring], rank: int) -> Pair:
