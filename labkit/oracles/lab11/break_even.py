@@ -28,6 +28,8 @@ class Rules:
     key_is_the_function: bool = False  # any version on disk serves for any other
     compile_call_is_free: bool = False  # the call that compiles does not also run
     marked: bool = False  # the first version is for all sizes
+    first_serves_once: bool = False  # the next call of the same size gets the version for all sizes, too
+    cold_is_loaded_too: bool = False  # what is compiled takes the warm time as well
 
 
 DYNAMOS = Rules()
@@ -53,6 +55,8 @@ def totals_ms(log: Sequence[str | int], costs: Costs, rules: Rules = DYNAMOS) ->
                 added = costs.warm_ms if is_warm and not rules.never_warm else costs.cold_ms
                 if is_warm and rules.warm_is_free:
                     added = 0
+                if not is_warm and rules.cold_is_loaded_too:
+                    added += costs.warm_ms
                 on_disk.add(version)
             spent += added + (0 if added and rules.compile_call_is_free else costs.compiled_ms)
             found.append(spent)
@@ -63,7 +67,8 @@ def _version(size: int, in_memory: set[object], rules: Rules) -> object:
     """The version that serves a batch of this size."""
     if rules.compiled_once:
         return DYNAMIC
-    if rules.each_size or (size == 1 and not rules.one_is_plain) or size in in_memory:
+    is_known = size in in_memory and not rules.first_serves_once
+    if rules.each_size or (size == 1 and not rules.one_is_plain) or is_known:
         return size
     if rules.marked:
         return DYNAMIC
@@ -71,14 +76,16 @@ def _version(size: int, in_memory: set[object], rules: Rules) -> object:
     return DYNAMIC if others else size
 
 
-def break_even(totals: Sequence[int], eager_ms: int, for_good: bool = True, strict: bool = False) -> int | None:
-    """The first call from which on the total stays at or below the eager one, counted from 1."""
-    ahead = [total < eager_ms * n if strict else total <= eager_ms * n for n, total in enumerate(totals, 1)]
+def break_even(
+    totals: Sequence[int], eager_ms: int, for_good: bool = True, strict: bool = False, start: int = 1
+) -> int | None:
+    """The first call from which on the total stays at or below the eager one, counted from `start`."""
+    ahead = [total < eager_ms * n if strict else total <= eager_ms * n for n, total in enumerate(totals, start)]
     if not for_good:
-        return ahead.index(True) + 1 if True in ahead else None
-    behind = [n for n, is_ahead in enumerate(ahead, 1) if not is_ahead]
-    first = max(behind, default=0) + 1
-    return first if first <= len(ahead) else None
+        return ahead.index(True) + start if True in ahead else None
+    behind = [n for n, is_ahead in enumerate(ahead, start) if not is_ahead]
+    first = max(behind, default=start - 1) + 1
+    return first if first < start + len(ahead) else None
 
 
 def by_rules(run: CaseRun[Log]) -> Tree:
@@ -198,6 +205,15 @@ BREAK_EVEN = Oracle(
                     read_as(compile_call_is_free=True),
                     "A call that compiles also runs: its time is cold_ms or warm_ms and compiled_ms.",
                 ),
+                Hint(
+                    read_as(first_serves_once=True),
+                    "The next call of the same size needs nothing new: a version for its size is in memory. Only "
+                    "another size gets the version for all sizes.",
+                ),
+                Hint(
+                    read_as(cold_is_loaded_too=True),
+                    "What has to be compiled takes cold_ms alone; warm_ms is the time of a version that is on disk.",
+                ),
             )
         ),
         Hint(
@@ -214,11 +230,16 @@ BREAK_EVEN = Oracle(
             "One too few: calls are counted from 1.",
         ),
         Hint(
+            _break_even_as(lambda run: break_even(run.expected["totals_ms"], run.case.eager_ms, start=0)),
+            "Calls were counted from 0, also where totals are compared: after the first call, eager mode has spent "
+            "eager_ms once.",
+        ),
+        Hint(
             _break_even_as(place_in_the_log),
             "This is the place of the call in the log. Starts and changes are no calls, and do not count.",
         ),
         Hint(
-            _break_even_as(lambda run: len(run.expected["totals_ms"]) + 1),
+            _break_even_as(lambda run: run.got["break_even"] if run.expected["break_even"] is None else None),
             "If compiling has not paid by the end of the log, the answer is None.",
         ),
     ),
