@@ -15,7 +15,7 @@ def lazy_cases(rng: random.Random) -> tuple[LazyLoop, ...]:
     return (
         _loop(rng, n_steps, rows, last_rows=rng.randint(1, rows - 1)),
         _loop(rng, n_steps, rows, print_every=rng.randint(2, 3), looks_back=True),
-        _loop(rng, n_steps, rows, other_at=rng.randint(1, n_steps - 2)),
+        _loop(rng, n_steps, rows, other_at=rng.randint(1, n_steps - 4), swapped_at=n_steps - rng.randint(1, 2)),
         _loop(rng, n_steps, rows, last_rows=rng.randint(1, rows - 1), print_every=2, other_at=1, looks_back=True),
     )
 

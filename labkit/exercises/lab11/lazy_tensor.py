@@ -24,7 +24,8 @@ Operations = Sequence[tuple[str, Sequence[int]]]
 
 @dataclass(frozen=True)
 class LazyLoop(Case):
-    """Steps of a training loop. The last batch has `last_rows` rows; in step `other_at` the layer has a relu as well.
+    """Steps of a training loop. The last batch has `last_rows` rows; in step `other_at` the layer has a relu as well, and
+    in step `swapped_at` the weight is subtracted from its update. At the end it looks at the last layer's result, too.
 
     print_every: after so many steps, the loop looks at a result in the middle of a step; 0: never. looks_back: whether
     it looks at the weight in the middle of each step, which is known since the mark before.
@@ -36,6 +37,7 @@ class LazyLoop(Case):
     last_rows: int = 4
     print_every: int = 0
     other_at: int = -1
+    swapped_at: int = -1
     looks_back: bool = False
 
     def rows(self, step: int) -> int:
@@ -66,10 +68,12 @@ class LazyLoop(Case):
             if self.looks_back:
                 add("value", weight)
             gradient = add("apply", "matmul", add("apply", "transpose", x), out)
-            weight = add("apply", "sub", weight, add("apply", "mul", gradient, rate))
+            update = add("apply", "mul", gradient, rate)
+            weight = add("apply", "sub", *((update, weight) if step == self.swapped_at else (weight, update)))
             add("mark")
         add("mark")
         add("value", weight)
+        add("value", out)
         return program
 
 
@@ -151,7 +155,7 @@ LAZY_TENSOR = Exercise(
         LazyLoop(last_rows=2),
         LazyLoop(6, print_every=1),
         LazyLoop(6, print_every=3, looks_back=True),
-        LazyLoop(6, other_at=2),
+        LazyLoop(6, other_at=2, swapped_at=4),
     ),
     inputs=lazy_inputs,
     drive=drive_lazy,

@@ -65,6 +65,11 @@ def n_compiled(run: CaseRun[LazyLoop]) -> int:
     return len(set(true_graphs(run)))
 
 
+def n_by_names(run: CaseRun[LazyLoop]) -> int:
+    """Graphs that differ in shapes or in the names of their operations, whatever these are applied to."""
+    return len({(shapes, tuple(name for name, *_ in operations)) for shapes, operations in true_graphs(run)})
+
+
 def n_operations(run: CaseRun[LazyLoop]) -> int:
     return sum(len(operations) for _, operations in true_graphs(run))
 
@@ -77,7 +82,7 @@ def right_values(run: CaseRun[LazyLoop]) -> str | None:
 def right_runs(run: CaseRun[LazyLoop]) -> str | None:
     got, wanted = len(run.got["runs"]), n_runs(run)
     if got != wanted:
-        return f"{got} graphs were run, and the program cuts {wanted}"
+        return f"the program cuts {wanted} times, and the number of graphs that ran is {got}"
     if (got := sum(run.got["runs"])) != (wanted := n_operations(run)):
         return f"{got} operations were run, and the program has {wanted}"
     return None
@@ -87,7 +92,7 @@ def right_compiled(run: CaseRun[LazyLoop]) -> str | None:
     got, wanted = len(run.got["compiled"]), n_compiled(run)
     if got == wanted:
         return None
-    return f"{got} graphs were compiled, and {wanted} of the {n_runs(run)} that were cut differ from all before them"
+    return f"of the {n_runs(run)} graphs that were cut, {wanted} are new, and {got} were compiled"
 
 
 def n_looks(run: CaseRun[LazyLoop]) -> int:
@@ -114,6 +119,8 @@ def called(run: CaseRun[LazyLoop]) -> str:
         parts.append("in every step it looks at the weight")
     if case.other_at >= 0:
         parts.append(f"step {case.other_at} has a relu as well")
+    if case.swapped_at >= 0:
+        parts.append(f"in step {case.swapped_at} the arguments of sub change places")
     return "; ".join(parts)
 
 
@@ -128,10 +135,20 @@ LAZY_TENSOR = Oracle(
         "dict.fromkeys does.",
         "is used by no operation": "The inputs of a graph are the known tensors that its operations use. Others do not "
         "belong to it: with each step more are known, and no two graphs would be alike.",
+        "KeyError": "A handle was looked up that is not there. `value` cuts first if the handle is still on the record, "
+        "and a cut keeps the result of every operation, not only of the last.",
         "list index out of range": "An argument of a graph has to be the number of one of the graph's inputs or of an "
         "operation before it, counted on behind the inputs.",
     },
     diagnose=(
+        Hint(
+            where(
+                lambda run: n_by_names(run) < n_compiled(run),
+                lambda run: right_runs(run) is None and len(run.got["compiled"]) == n_by_names(run),
+            ),
+            "Two graphs with the same operations on other arguments, as in w - u and u - w, were taken for one. The "
+            "numbers of the arguments belong into the key of the cache.",
+        ),
         Hint(
             lambda run: right_values(run) is not None,
             "The results are wrong. Number the inputs of a graph from 0, its operations after them, and keep the "
@@ -173,6 +190,11 @@ LAZY_TENSOR = Oracle(
         Hint(
             lambda run: len(run.got["runs"]) > n_runs(run),
             "There are more cuts than needed: a value that is known needs none.",
+        ),
+        Hint(
+            lambda run: right_values(run) is None and len(run.got["runs"]) < n_runs(run),
+            "The results are right, and some of them come from elsewhere than the graphs that this `compile_graph` "
+            "made. Keep the cache in the object, as another device compiles for itself, and compute nothing yourself.",
         ),
     ),
     axis="other loops: short last batches, steps that differ, looks at values",
