@@ -64,7 +64,7 @@ def one_launch_a_step(run: CaseRun[Replays]) -> str | None:
         if n_captured := sum(one.kind == "capture" for one in call):
             return f"call {at} captures {n_captured} kernels, and the capture belongs before the first call"
         if (n_replays, n_kernels) != (1, 0):
-            return f"call {at} launches {n_replays} graphs and {n_kernels} kernels, and one graph is enough"
+            return f"call {at} launches graphs: {n_replays}, single kernels: {n_kernels}; one graph is enough"
     return None
 
 
@@ -136,13 +136,13 @@ CUDA_GRAPH = Oracle(
     call=called,
     judge=(
         inputs_untouched,
-        right_launch_time,
         no_stale_input,
         one_launch_a_step,
         right_out,
         the_whole_step_is_captured,
         one_copy_a_step,
         host_goes_on,
+        right_launch_time,
     ),
     errors={
         "when stream is capturing": "The first call of `step` copies its weights to the device, which no graph may "
