@@ -17,6 +17,8 @@ COLORS = {"compiling": "#f9a825", "compiled": "#2e7d32", "eager": OTHER}
 NAMES = {"compiling": "compiles, then runs", "compiled": "runs compiled", "eager": "runs eagerly"}
 LETTERS = {"compiling": "c", "compiled": "", "eager": "e"}
 """For those who cannot tell the colours."""
+MOST_LETTERS, FEW = 80, 40
+"""Calls in a row: up to so many, a letter fits into a box; up to so few, one of 8 points."""
 
 
 def call_strip(calls: Mapping[str, Sequence[str]]) -> Figure:
@@ -26,8 +28,9 @@ def call_strip(calls: Mapping[str, Sequence[str]]) -> Figure:
     for row, states in enumerate(calls.values()):
         for number, state in enumerate(states):
             axes.add_patch(Rectangle((number + 0.55, row - 0.36), 0.9, 0.72, color=COLORS[state], linewidth=0))
-            if LETTERS[state] and longest <= 40:
-                axes.text(number + 1, row, LETTERS[state], ha="center", va="center", fontsize=8, color="white")
+            if LETTERS[state] and longest <= MOST_LETTERS:
+                size = 8 if longest <= FEW else 6
+                axes.text(number + 1, row, LETTERS[state], ha="center", va="center", fontsize=size, color="white")
     axes.set_xlim(0.3, longest + 0.7)
     axes.set_ylim(len(calls) - 0.5, -0.5)
     axes.set_yticks(range(len(calls)), calls.keys())
@@ -36,7 +39,7 @@ def call_strip(calls: Mapping[str, Sequence[str]]) -> Figure:
     axes.grid(False)
     axes.spines[["left"]].set_visible(False)
     axes.tick_params(left=False)
-    handles = [Patch(color=COLORS[state], label=_label(state)) for state in COLORS]
+    handles = [Patch(color=COLORS[state], label=_label(state, longest)) for state in COLORS]
     figure.legend(handles=handles, loc="outside upper right", ncols=3, frameon=False, fontsize=9)
     return figure
 
@@ -56,5 +59,7 @@ def versions_by_size(calls: Mapping[str, Sequence[str]], sizes: Sequence[int]) -
     return figure
 
 
-def _label(state: str) -> str:
-    return f"{NAMES[state]} ({LETTERS[state]})" if LETTERS[state] else NAMES[state]
+def _label(state: str, longest: int) -> str:
+    """The letter is named where it is drawn."""
+    is_drawn = LETTERS[state] and longest <= MOST_LETTERS
+    return f"{NAMES[state]} ({LETTERS[state]})" if is_drawn else NAMES[state]

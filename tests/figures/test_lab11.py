@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
 
 from labkit import figures
 from labkit.figures.compile_calls import COLORS
@@ -24,9 +25,18 @@ def test_the_strip_has_a_box_of_its_colour_for_each_call() -> None:
     assert [text.get_text() for text in axes.texts] == ["c", "e", "c"]
 
 
-def test_a_long_strip_has_no_letters() -> None:
-    axes = figures.call_strip({"storm": ("compiling",) * 8 + ("eager",) * 64}).axes[0]
-    assert len(axes.patches) == 72 and not axes.texts
+def test_letters_are_named_where_they_are_drawn() -> None:
+    storm = ("compiling",) * 8 + ("eager",) * 64
+    figure = figures.call_strip({"72 calls": storm})
+    assert [text.get_text() for text in figure.axes[0].texts] == ["c"] * 8 + ["e"] * 64
+    assert _legend(figure) == ["compiles, then runs (c)", "runs compiled", "runs eagerly (e)"]
+    figure = figures.call_strip({"144 calls": 2 * storm})
+    assert not figure.axes[0].texts
+    assert _legend(figure) == ["compiles, then runs", "runs compiled", "runs eagerly"]
+
+
+def _legend(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
 def test_versions_are_counted_call_by_call() -> None:
