@@ -221,7 +221,7 @@ check("11-backend", CountingBackend)
 # Now your backend on a real layer, forward and with a loss. Nothing in it is dead, and it is one graph.
 
 # %%
-CountingBackend()(torch.fx.symbolic_trace(nn.Identity()), [])  # or a graph from elsewhere
+CountingBackend()(torch.fx.symbolic_trace(nn.Identity()), [])  # any graph will do, also an empty one
 transformer_layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, dropout=0.0)
 backend = CountingBackend()
 torch._dynamo.reset()
@@ -304,7 +304,7 @@ labkit.figures.graphs_and_breaks({"BrokenModel": broken.profile})
 # | `.item()`, `float(t)`, `int(t)` | a tensor of 0 dimensions: it divides and multiplies like a number |
 # | `if`, `while` on values | `torch.where`, `torch.clamp`, `torch.minimum`; `torch.cond` where both ways are expensive |
 # | `x[mask]`, `torch.nonzero`: the shape depends on values | `torch.where` with a neutral element, and counts by `mask.sum()` |
-# | `print`, a log | a buffer or a further result, printed by the caller |
+# | `print`, a log | a buffer (of `t.detach()`) or a further result, printed by the caller |
 # | an object that Dynamo does not know, such as a `torch.Generator` | its result as an argument |
 # | a library on numbers | the same in torch, or an operator of your own (below, optional) |
 #
@@ -314,10 +314,12 @@ labkit.figures.graphs_and_breaks({"BrokenModel": broken.profile})
 # [[exercise 11-graph-breaks]]
 #
 # Write `OneGraph.forward(x, noise)`, which has the results of `BrokenModel` in one graph without a break. The numbers that
-# came from the generator are now given as `noise`. What was printed is, after each call, in the buffer `self.mean`.
+# came from the generator are now given as `noise`. What was printed is, after each call, in the buffer `self.mean`. It
+# is a number to look at, as it was with `.item()`: the buffer takes part in no backward pass.
 #
-# The check compiles it with `backend="eager"` and Dynamo's default settings. It compares the results of several batches,
-# with small and with large results of the layers, and counts graphs, breaks and the operations in the graph.
+# The check compiles it with `backend="eager"` and Dynamo's default settings, and calls it as training does. It compares
+# the results of several batches, with small and with large results of the layers, and counts graphs, breaks and the
+# operations in the graph.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -334,8 +336,8 @@ labkit.figures.graphs_and_breaks({"BrokenModel": broken.profile})
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# `y * torch.clamp(x.norm() / y.norm(), max=1.0)` in the loop, `self.mean.copy_(x.mean())` in place of `print`, and at the
-# end `positive = x > 0` with `torch.where(positive, x, 0.0).sum() / positive.sum()`.
+# `y * torch.clamp(x.norm() / y.norm(), max=1.0)` in the loop, `self.mean.copy_(x.mean().detach())` in place of `print`,
+# and at the end `positive = x > 0` with `torch.where(positive, x, 0.0).sum() / positive.sum()`.
 #
 # </details>
 
@@ -350,7 +352,7 @@ class OneGraph(lab11.BrokenModel):
         for layer in self.layers:
             y = layer(x)
             x = x + torch.relu(y * torch.clamp(x.norm() / y.norm(), max=1.0))
-        self.mean.copy_(x.mean())
+        self.mean.copy_(x.mean().detach())
         positive = x > 0
         return x / (torch.where(positive, x, 0.0).sum() / positive.sum())
         ### END SOLUTION
@@ -373,7 +375,9 @@ labkit.figures.graphs_and_breaks({"BrokenModel": broken.profile, "yours": one_gr
 
 # %% [markdown]
 # One box. Its width is the number of operations that a compiler can now see together: which of them become one kernel,
-# you will count below.
+# you will count below. Without `detach`, the second call would have found a buffer that requires a gradient, and would
+# have been compiled again. In eager mode nobody would have noticed that the buffer also keeps the autograd graphs of all
+# calls in memory, one behind the other.
 #
 # **In practice** run once with `TORCH_LOGS=graph_breaks`, or use `torch._dynamo.explain(model)(x)`, which lists graphs and
 # reasons. Two settings help where you cannot rewrite: `torch._dynamo.config.capture_scalar_outputs = True` takes `.item()`
@@ -736,24 +740,24 @@ for name, kernels in {
 }.items():
     moved_bytes = sum(kernel.total_bytes for kernel in kernels)
     print(
-        f"{name:15}: {len(kernels):2} kernels, {in_bytes(moved_bytes):>9}, {moved_bytes / ideal_bytes:.1f} x the ideal"
+        f"{name:15}: kernels {len(kernels):2}, bytes {in_bytes(moved_bytes):>9}, {moved_bytes / ideal_bytes:.1f} x the ideal"
     )
 
 # %% tags=["figure"]
 labkit.figures.fused_bytes(
     {
-        "eager": eager_kernels(fused, x, y, scale),
+        "fused, eager": eager_kernels(fused, x, y, scale),
         "chain, compiled": chain_compiled.kernels,
         "fused, compiled": fused_compiled.kernels,
     },
     ideal_bytes,
-    eager=["eager"],
+    eager=["fused, eager"],
 )
 
 # %% [markdown]
-# Your function in eager mode already moves less than the compiled chain, and compiled it reaches the ideal. And here
-# is the loop that inductor wrote for it, as it would be handed to the C++ compiler. On a GPU it writes a Triton kernel
-# instead, with the same plan.
+# In eager mode your function still moves several times the ideal, because each of its operations is a kernel of its own.
+# Compiled it reaches the ideal. And here is the loop that inductor wrote for it, as it would be handed to the C++
+# compiler. On a GPU it writes a Triton kernel instead, with the same plan.
 
 # %%
 print(loop_of(fused_compiled.codes[0].source))
@@ -1527,7 +1531,7 @@ for name, loop in LOOPS.items():
     _, counts = play(LazyDevice, loop.program(), values)
     n_compiled, n_runs = len(counts.compiled), len(counts.runs)
     print(
-        f"{name:24}: {n_compiled} graphs compiled, {n_runs - n_compiled:2} found in the cache, {n_runs:2} launched"
+        f"{name:24}: graphs launched {n_runs:2}, found in the cache {n_runs - n_compiled:2}, compiled {n_compiled}"
     )
 
 # %% [markdown]

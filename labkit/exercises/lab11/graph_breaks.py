@@ -34,17 +34,20 @@ def rewritten_inputs(case: Rewritten, gen: torch.Generator) -> Tree:
 
 
 def drive_graph_breaks(ans, case: Rewritten, tree: dict, stage) -> Tree:
-    """The results and the means after each batch; graphs, breaks and operations are counted."""
-    with fresh_compiler(), torch.no_grad():
+    """The results and the means after each batch, called as in training; graphs, breaks and operations are counted.
+
+    requires_grad: whether the buffer has become part of an autograd graph, which then holds those of all calls.
+    """
+    with fresh_compiler(), torch.enable_grad():
         model = ans.OneGraph(case.width, case.n_layers)
         model.load_state_dict(tree["weights"])
         results, means = [], []
         with stage.meter("compile"):
             compiled = torch.compile(model, backend="eager")
             for batch, noise in zip(tree["batches"], tree["noise"], strict=True):
-                results.append(compiled(batch, noise).clone())
-                means.append(model.mean.clone())
-        return {"results": results, "means": means}
+                results.append(compiled(batch, noise).detach().clone())
+                means.append(model.mean.detach().clone())
+        return {"results": results, "means": means, "requires_grad": model.mean.requires_grad}
 
 
 GRAPH_BREAKS = Exercise(

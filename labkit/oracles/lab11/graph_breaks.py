@@ -28,11 +28,11 @@ def eagerly(run: CaseRun[Rewritten]) -> Tree:
         with torch.no_grad(), contextlib.redirect_stdout(printed), mock.patch("torch.randn", drawn):
             results.append(model(batch, None))
         means.append(torch.tensor(float(printed.getvalue().split()[1])))
-    return {"results": results, "means": means}
+    return {"results": results, "means": means, "requires_grad": False}
 
 
 def _played(
-    scaled: bool = True,
+    largest: Callable = lambda x: x.abs().max(),
     noisy: float = 0.1,
     limited: Callable = lambda x, y: y * min(1.0, float(x.norm() / y.norm())),
     at_end: Callable = lambda x: x[x > 0].mean(),
@@ -43,7 +43,7 @@ def _played(
         weights = run.tree["weights"]
         results = []
         for x, noise in zip(run.tree["batches"], run.tree["noise"], strict=True):
-            x = (x / x.abs().max() if scaled else x) + noisy * noise
+            x = x / largest(x) + noisy * noise
             for n in range(run.case.n_layers):
                 y = x @ weights[f"layers.{n}.weight"].T + weights[f"layers.{n}.bias"]
                 x = x + torch.relu(limited(x, y))
@@ -66,6 +66,12 @@ def mean_stays(run: CaseRun[Rewritten]) -> object:
     return _close(run.got["results"], run.expected["results"]) and all(
         torch.equal(one, kept) for one in run.got["means"]
     )
+
+
+def mean_keeps_graphs(run: CaseRun[Rewritten]) -> object:
+    """The numbers are right, and the buffer hangs on the graph that made it."""
+    is_right = all(_close(run.got[name], run.expected[name]) for name in ("results", "means"))
+    return is_right and run.got["requires_grad"] is True
 
 
 def mean_of_the_result(run: CaseRun[Rewritten]) -> object:
@@ -110,7 +116,11 @@ GRAPH_BREAKS = Oracle(
     tolerance=Tolerance(atol=1e-4, rtol=1e-3),
     judge=(inputs_untouched,),
     call=called,
-    places={"results": "result of a batch", "means": "model.mean after a batch"},
+    places={
+        "results": "result of a batch",
+        "means": "model.mean after a batch",
+        "requires_grad": "model.mean.requires_grad after the last batch",
+    },
     axis="sizes, numbers of layers, and how often the results of layers are too large",
     budgets=(
         Budget(
@@ -133,6 +143,12 @@ GRAPH_BREAKS = Oracle(
         ),
     ),
     diagnose=(
+        Hint(
+            mean_keeps_graphs,
+            "self.mean has become part of the autograd graph. Each call adds its own graph to the one before and frees "
+            "none of them, and the guard on requires_grad fails in the second call. A number to look at is kept "
+            "without: x.mean().detach().",
+        ),
         Hint(
             _broken_by("torch.compiler.disable"),
             "A function that is disabled still cuts the graph: the part before it and the part behind it are compiled, "
@@ -185,16 +201,32 @@ GRAPH_BREAKS = Oracle(
             "y is scaled where its norm is the smaller one: scaled down is a y whose norm is larger than that of x.",
         ),
         Hint(
+            _played(limited=lambda x, y: y * min(1.0, float(y.norm() / x.norm()))),
+            "The factor is upside down: where y has the larger norm, it is multiplied by x.norm() / y.norm().",
+        ),
+        Hint(
             _played(
                 limited=lambda x, y: y * (x.norm(dim=-1, keepdim=True) / y.norm(dim=-1, keepdim=True)).clamp(max=1)
             ),
             "Each row is limited by itself. BrokenModel compares the norms of the whole batch, and has one factor.",
         ),
-        Hint(_played(scaled=False), "x is not divided by its largest magnitude."),
+        Hint(_played(largest=lambda x: 1.0), "x is not divided by its largest magnitude."),
+        Hint(
+            _played(largest=lambda x: x.max()),
+            "x is divided by its largest value. BrokenModel takes the largest magnitude, x.abs().max().",
+        ),
+        Hint(
+            _played(largest=lambda x: x.abs().amax(-1, keepdim=True)),
+            "Each row is divided by its own largest magnitude. BrokenModel takes that of the whole batch.",
+        ),
         Hint(
             _played(at_end=lambda x: torch.where(x > 0, x, 0.0).mean()),
             "The sum of the positive values is divided by the number of all: mean() of a tensor with zeros counts the "
             "zeros, too.",
+        ),
+        Hint(
+            _played(at_end=lambda x: x.sum() / (x > 0).sum()),
+            "The sum of all values is divided by the number of positive ones: the others count as 0 in the sum.",
         ),
         Hint(_played(noisy=1.0), "The noise is added in full: BrokenModel adds a tenth of it."),
         Hint(_played(noisy=0.0), "The noise is not added."),

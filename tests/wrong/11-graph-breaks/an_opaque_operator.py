@@ -21,5 +21,5 @@ def _(x, noise, weights):
 class OneGraph(lab11.BrokenModel):
     def forward(self, x, noise):
         x = all_of_it(x, noise, list(self.parameters()))
-        self.mean.copy_(x.mean())
+        self.mean.copy_(x.mean().detach())
         return x / (x.relu().sum() / (x > 0).sum())
