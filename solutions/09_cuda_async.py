@@ -590,7 +590,7 @@ labkit.figures.overlap_gain(predicted, measured)
 # 3. There is a single batch: nothing is left to run beside it.
 # 4. The *host* is late: where every kernel waits for its launch, all streams are empty most of the time. People try
 #    more streams most often with many tiny kernels, where they help least. A CUDA graph or larger kernels do help
-#    there.
+#    there. (Lab 11 does both: one launch for 40 kernels, and a chain of 15 kernels compiled into one.)
 # 5. Both streams hold kernels that fill the device, so they share the same multiprocessors. The formula does not know
 #    this case and the one before. Here are four products that do not need each other, on one stream and on two:
 

@@ -134,8 +134,10 @@ for name, function, inputs in (
 
 # %% [markdown]
 # The first three become one kernel each, which moves every byte once: for their forward passes you need no kernel of
-# your own. Attention stays in pieces, because the compiler fuses operations but does not look for another algorithm,
-# and its matrix of scores goes through memory. That is the fifth question.
+# your own. (The last table of lab 11 has such a generated kernel beside two by hand, of one chain of operations. It moves
+# 1.00 times the ideal, the kernels in CUDA C++ and in Triton move 1.01 times, and eager mode 11.8 times.) Attention
+# stays in pieces, because the compiler fuses operations but does not look for another algorithm, and its matrix of scores
+# goes through memory. That is the fifth question.
 #
 # Is that the rule? Here are twelve functions, each counted with inputs of 32 × 64, 256 × 512 and 1024 × 2048 numbers in
 # float32. Eager and compiled bytes are multiples of the ideal, and differ by less than 0.1 between the three sizes: what
