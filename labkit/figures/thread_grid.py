@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from labkit.figures.canvas import OTHER, TRUTH, YOURS, new_figure
+from labkit.simt.lanes import WARP
 
-WARP = 32
 _BLOCKS = ("#dbe7f5", "#eef3fa")
 _IDLE = "#f6d5d5"
 
@@ -30,8 +30,10 @@ def thread_grid(rows: int = 11, cols: int = 40, block: tuple[int, int] = (16, 4)
     shade[(x // block[0] == n_x // 2) & (y // block[1] == n_y // 2) & (in_block < WARP) & (shade < 2)] = 3
     figure, axes = new_figure(8.4, 1.0 + 0.15 * n_y * block[1])
     axes.imshow(shade, cmap=ListedColormap([*_BLOCKS, _IDLE, YOURS]), vmin=0, vmax=3, aspect="equal")
-    axes.set_xticks(np.arange(-0.5, shade.shape[1]), minor=True)
-    axes.set_yticks(np.arange(-0.5, shade.shape[0]), minor=True)
+    for axis, n_threads in zip((axes.xaxis, axes.yaxis), shade.shape[::-1], strict=True):
+        # The middle of a block may be a line between two threads, which a label would take away.
+        axis.remove_overlapping_locs = False
+        axis.set_ticks(np.arange(-0.5, n_threads), minor=True)
     axes.grid(False)
     axes.grid(True, which="minor", color="white", linewidth=0.6)
     axes.tick_params(which="both", length=0)

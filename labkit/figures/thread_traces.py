@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -18,6 +19,8 @@ _WORDS = {"atomic": "add"}
 _COLUMNS = 3
 _GAP = 0.5
 """Between blocks, in rows."""
+_BOX, _BAR, _SPACE = 0.92, 0.25, 0.08
+"""Widths: of a box with words, of a barrier, and between the two."""
 
 
 @or_a_note
@@ -42,31 +45,40 @@ def thread_traces(traces: Mapping[str, Trace], classify: Callable[[Trace], str] 
 
 
 def _draw(axes: Axes, trace: Trace) -> None:
-    y, longest, left = 0.0, 1, 0
-    height = 0.0
+    y, left, height = 0.0, 0.0, 0.0
     for number, launch in enumerate(trace):
-        y, longest = 0.0, max((len(thread) for block in launch for thread in block), default=1)
+        y, columns = 0.0, _columns([thread for block in launch for thread in block])
         if number:
             axes.axvline(left - 0.25, color=TRUTH, linewidth=1.2, linestyle=":")
         for b, block in enumerate(launch):
             for t, thread in enumerate(block):
                 if not number:
                     axes.text(-0.15, y + 0.5, f"{b}.{t}", ha="right", va="center", fontsize=6.5, color=TRUTH)
-                for place, op in enumerate(thread):
-                    _box(axes, left + place, y, op)
+                for (start, width), op in zip(columns, thread, strict=False):
+                    _box(axes, left + start, width, y, op)
                 y += 1
             y += _GAP
         height = max(height, y)
-        left += longest + 0.5
-    axes.set_xlim(-0.9, max(left, 6.5))
+        left += max(1.0, sum(width for _, width in columns)) + 0.5
+    axes.set_xlim(-0.9, max(left, 6.0))
     axes.set_ylim(height, -0.1)
 
 
-def _box(axes: Axes, x: float, y: float, op: Op) -> None:
-    barrier = op.kind == "barrier"
-    width = 0.25 if barrier else 0.92
-    box = Rectangle((x + 0.35 * barrier, y + 0.06), width, 0.88, facecolor=_FACES[op.kind], edgecolor=SHADE)
+def _columns(threads: Sequence[Sequence[Op]]) -> list[tuple[float, float]]:
+    """Where each place of the threads' sequences begins and how wide it is: narrow where nothing but barriers stand."""
+    columns, start = [], 0.0
+    for ops in zip_longest(*threads):
+        only_barriers = {op.kind for op in ops if op} == {"barrier"}
+        columns.append((start, (_BAR if only_barriers else _BOX) + _SPACE))
+        start += columns[-1][1]
+    return columns
+
+
+def _box(axes: Axes, x: float, column: float, y: float, op: Op) -> None:
+    middle = x + (column - _SPACE) / 2
+    width = _BAR if op.kind == "barrier" else _BOX
+    box = Rectangle((middle - width / 2, y + 0.06), width, 0.88, facecolor=_FACES[op.kind], edgecolor=SHADE)
     axes.add_patch(box)
-    if not barrier:
+    if op.kind != "barrier":
         text = f"{_WORDS.get(op.kind, op.kind)} {op.space[0]}{op.place}"
-        axes.text(x + 0.46, y + 0.5, text, ha="center", va="center", fontsize=6.2)
+        axes.text(middle, y + 0.5, text, ha="center", va="center", fontsize=6.2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 
 from grading.build.stub import CODE_STUB
@@ -20,6 +21,7 @@ def test_the_grid_counts_the_threads_that_have_no_element() -> None:
     assert shades.shape == (12, 48) and (shades == 2).sum() == 136
     assert (shades == 3).sum() == 32, "one warp"
     assert (shades[4:6, 16:32] == 3).all()
+    assert (len(axes.xaxis.get_minorticklocs()), len(axes.yaxis.get_minorticklocs())) == (49, 13), "a line around each"
 
 
 def test_a_trace_has_a_box_for_each_access_and_the_students_word_in_its_title() -> None:
@@ -36,6 +38,20 @@ def test_a_trace_has_a_box_for_each_access_and_the_students_word_in_its_title() 
     assert {"write s0", "read s2", "1.2"} <= {*texts} and not rest.patches
     assert len(second.lines) == 1, "a line between the launches"
     assert "with barrier" in figure.alt
+
+
+def test_what_a_thread_does_fits_into_its_box() -> None:
+    """In the widest programs, too: those of a tile in a loop."""
+    figure = figures.thread_traces({name: program(2, 2) for name, program in PROGRAMS.items()})
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    figure.draw(renderer)
+    n_words = 0
+    for axes in figure.axes:
+        boxes = [box.get_window_extent(renderer) for box in axes.patches]
+        for words in (text.get_window_extent(renderer) for text in axes.texts if " " in text.get_text()):
+            n_words += 1
+            assert any(box.x0 <= words.x0 and words.x1 <= box.x1 and box.y0 <= words.y0 for box in boxes)
+    assert n_words > 100
 
 
 def test_a_blank_function_leaves_a_note() -> None:

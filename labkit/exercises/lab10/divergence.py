@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 
 from labkit.exercises.cuda import kernel_of
+from labkit.simt.lanes import WARP
 from labkit.spec import Answer, Case, Exercise, Run
 
-WARP = 32
 UNTOUCHED = -(2**31)
 """What y holds before; no result is this."""
 

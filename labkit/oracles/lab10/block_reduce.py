@@ -9,9 +9,9 @@ import torch
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab10.block_reduce import Sums
 from labkit.oracles.cuda import FAULTS, and_faults
+from labkit.simt.lanes import WARP
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Observation, Oracle
 
-WARP = 32
 STEPS_OF_A_WARP = 5
 
 ERRORS = and_faults(

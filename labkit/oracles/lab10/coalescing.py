@@ -9,10 +9,10 @@ import torch
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab10.coalescing import Axpy
 from labkit.oracles.cuda import and_faults
+from labkit.simt.lanes import WARP
 from labkit.spec import Budget, CaseRun, Hint, Observation, Oracle
 
 FLOATS_PER_SECTOR = 8
-WARP = 32
 SLACK = 1.05
 MISALIGNED_BELOW = 1.6
 """A warp that begins in the middle of a sector touches five for four."""

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from labkit.exercises.lab10.communicate import Traces
 from labkit.exercises.lab10.traces import Access, Op, Trace, accesses, of_text
+from labkit.simt.lanes import WARP
 from labkit.spec import CaseRun, Hint, Observation, Oracle
-
-WARP = 32
 
 
 @dataclass(frozen=True)

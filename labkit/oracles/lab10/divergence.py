@@ -7,9 +7,10 @@ from collections.abc import Callable
 import torch
 
 from labkit.compare import inputs_untouched
-from labkit.exercises.lab10.divergence import UNTOUCHED, WARP, Mixture
+from labkit.exercises.lab10.divergence import UNTOUCHED, Mixture
 from labkit.oracles.cuda import and_faults
 from labkit.oracles.hints import once
+from labkit.simt.lanes import WARP
 from labkit.spec import Budget, CaseRun, Hint, Observation, Oracle
 
 ROUNDS = 32

@@ -9,9 +9,9 @@ import torch
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab10.kernel_life_cycle import ARCHS, PER_THREAD, THREADS, Fused
 from labkit.oracles.cuda import STAYS_IN_REGISTERS, and_faults
+from labkit.simt.lanes import WARP
 from labkit.spec import Budget, CaseRun, Hint, Observation, Oracle
 
-WARP = 32
 TENSORS = 3
 _FOURS = (
     "Where n is no multiple of 4, the last thread has fewer than four elements. And the index of a `float4` pointer "

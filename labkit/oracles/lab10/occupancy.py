@@ -21,6 +21,7 @@ from labkit.oracles.lab10.occupancy_answers import (
     true_result,
 )
 from labkit.oracles.lab10.sm import in_use, resident_blocks
+from labkit.simt.lanes import WARP
 from labkit.spec import CANNOT_TELL, CaseRun, Hint, Observation, Oracle, Rivals, Tolerance
 
 
@@ -55,9 +56,9 @@ def filled_by(text: str, **changed: object) -> Hint:
 def part_of_a_warp(args: tuple, right: list, got: list) -> object:
     """A warp that is only partly filled was left out, or counted as a part."""
     threads, *others = args
-    warps = resident_blocks(32, *others, replace(ALL, limits_blocks=False, limits_shared=False))
-    played = resident_blocks(threads - threads % 32, *others), int(warps * 32 / threads)
-    return threads % 32 != 0 and got[0] != right[0] and got[0] in played
+    warps = resident_blocks(WARP, *others, replace(ALL, limits_blocks=False, limits_shared=False))
+    played = resident_blocks(threads - threads % WARP, *others), int(warps * WARP / threads)
+    return threads % WARP != 0 and got[0] != right[0] and got[0] in played
 
 
 def rounded_up(args: tuple, right: list, got: list) -> object:
@@ -90,7 +91,7 @@ def needed(chip: Chip) -> float:
 
 def shares_of_lanes(kernels: tuple, chip: Chip) -> list[float]:
     """The shares if lanes without a thread had loads in flight, too."""
-    lanes = [resident_blocks(*one[:3], chip) * 32 * -(-one[0] // 32) for one in kernels]
+    lanes = [resident_blocks(*one[:3], chip) * WARP * -(-one[0] // WARP) for one in kernels]
     return [bandwidth_share(n, *one[3:], chip) for n, one in zip(lanes, kernels, strict=True)]
 
 
@@ -174,7 +175,7 @@ RESIDENT_HINTS = (
         "The occupancy counts warps, not blocks: warps on the SM over `max_warps`.",
     ),
     Hint(
-        occupancy_is(lambda args, right: right[0] * args[0] / (32 * args[3].max_warps)),
+        occupancy_is(lambda args, right: right[0] * args[0] / (WARP * args[3].max_warps)),
         "The occupancy counts warps: a warp that is only partly filled with threads takes the room of a whole one.",
     ),
 )

@@ -8,13 +8,14 @@ from labkit.exercises.lab01.function_calls import Call
 from labkit.exercises.lab10.chips import Chip
 from labkit.exercises.lab10.occupancy import arguments_of
 from labkit.oracles.lab10.sm import Rules, resident_blocks
+from labkit.simt.lanes import WARP
 from labkit.spec import CaseRun
 
 ALL = Rules()
 
 
 def occupancy(n_blocks: int, threads: int, chip: Chip) -> float:
-    return n_blocks * -(-threads // 32) / chip.max_warps
+    return n_blocks * -(-threads // WARP) / chip.max_warps
 
 
 def waves_of(n_blocks: int, n_resident: int, chip: Chip) -> list[float]:

@@ -9,6 +9,7 @@ import torch
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab10.scan import PER_THREAD, Prefix
 from labkit.oracles.cuda import and_faults
+from labkit.simt.lanes import WARP
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Observation, Oracle
 
 ADDITIONS = 3.25
@@ -59,7 +60,7 @@ def half_as_far(run: CaseRun[Prefix]) -> torch.Tensor:
 
 
 def within_warps(run: CaseRun[Prefix]) -> object:
-    if run.case.block == 32:
+    if run.case.block == WARP:
         return CANNOT_TELL
     return is_result(lambda run: in_pieces(run.tree["x"], 32 * PER_THREAD))(run)
 

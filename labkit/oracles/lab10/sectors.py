@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from labkit.exercises.lab10.sectors import Load
-from labkit.oracles.lab10.warps import WARP, n_sectors, warps_of
+from labkit.oracles.lab10.warps import n_sectors, warps_of
+from labkit.simt.lanes import WARP
 from labkit.spec import CaseRun, Hint, Observation, Oracle
 
 SECTOR_BYTES = 32

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from labkit.exercises.lab10.chips import Chip
+from labkit.simt.lanes import WARP
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,8 @@ def in_units(n: float, unit: int) -> int:
 @lru_cache(maxsize=4096)
 def resident_blocks(threads: int, registers: int, shared_bytes: int, chip: Chip, rules: Rules = Rules()) -> int:
     """How many blocks fit on the SM at once."""
-    warps = max(1, -(-threads // 32))
-    per_warp = in_units(32 * registers, rules.register_unit)
+    warps = max(1, -(-threads // WARP))
+    per_warp = in_units(WARP * registers, rules.register_unit)
     per_block = in_units(shared_bytes + rules.reserved_bytes, rules.shared_unit)
     left = [chip.registers // rules.schedulers] * rules.schedulers
     n_blocks = n_warps = taken_bytes = 0
@@ -62,9 +63,9 @@ def resident_blocks(threads: int, registers: int, shared_bytes: int, chip: Chip,
 def in_use(n_blocks: int, threads: int, registers: int, shared_bytes: int, chip: Chip) -> str:
     """What so many blocks would take of an SM, in words: "48 of 64 warps, …"."""
     rules = Rules()
-    warps = -(-threads // 32)
+    warps = -(-threads // WARP)
     per_block = in_units(shared_bytes + rules.reserved_bytes, rules.shared_unit)
-    per_warp = in_units(32 * registers, rules.register_unit)
+    per_warp = in_units(WARP * registers, rules.register_unit)
     return (
         f"{n_blocks * warps:,} of {chip.max_warps} warps, {n_blocks:,} of {chip.max_blocks} blocks, "
         f"{n_blocks * warps * per_warp:,} of {chip.registers:,} registers, "

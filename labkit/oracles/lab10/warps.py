@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from labkit.simt.counters import SECTOR_SHIFT, distinct
-
-WARP = 32
+from labkit.simt.lanes import WARP
 
 
 @dataclass(frozen=True)
