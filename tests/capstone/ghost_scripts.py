@@ -1,6 +1,7 @@
 """The ghosts' scripts, and how their published numbers are made: `python -m tests.capstone.ghost_scripts quad/silver`.
 
-Silver of the basement is the solution of 20-budget itself, gold an unusual right answer to it. What does not fit its machine is billed and not trained.
+Silver of the basement is the solution of 20-budget itself, and gold an unusual right answer to it. What does not fit
+its machine is billed and not trained.
 """
 
 from __future__ import annotations
