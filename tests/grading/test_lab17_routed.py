@@ -41,6 +41,40 @@ KEEPS_MEMORY = (
     "17-tp-attention/views_of_whole_weights",
     "17-sequence-parallel/gathers_again_and_keeps_it_too",
 )
+SILENCES_THE_DRIVER = """
+import labkit.stage as stages
+
+halt = stages.Stage.mark
+stages.Stage.mark = lambda stage, label: None if label == "after the forward pass" else halt(stage, label)
+"""
+MARKS_WHEN_NOTHING_IS_LEFT = (
+    solution_of("17-sequence-parallel")
+    .replace(
+        "        return F.linear(gathered(x, comm), weight, bias)",
+        "        ctx.whole = gathered(x, comm)\n        return F.linear(ctx.whole, weight, bias)",
+    )
+    .replace(
+        "        grad_weight = grad.flatten(0, 1).T @ gathered(x, ctx.comm).flatten(0, 1)",
+        "        grad_weight = grad.flatten(0, 1).T @ ctx.whole.flatten(0, 1)\n"
+        "        ctx.whole = None\n"
+        "        ctx.comm.mark('after the forward pass')\n"
+        "        gathered(torch.zeros(1), ctx.comm)\n"
+        "        gathered(torch.zeros(1), ctx.comm)",
+    )
+    .replace("        return gathered(grad, ctx.comm), None", "        return by_messages(grad, ctx.comm), None")
+    + """
+
+def by_messages(part, comm):
+    others = [rank for rank in range(comm.world_size) if rank != comm.rank]
+    parts = {rank: torch.empty_like(part) for rank in others} | {comm.rank: part}
+    works = [work for rank in others for work in (comm.isend(part, rank), comm.irecv(parts[rank], rank))]
+    for work in works:
+        work.wait()
+    return torch.cat([parts[rank] for rank in range(comm.world_size)])
+"""
+)
+"""The gathered input is kept, and let go of before the answer itself marks the end of the forward pass. Until then the
+backward pass calls no collective, but sends messages; the gathers that are missing later carry next to nothing."""
 pytestmark = [pytest.mark.lab("17"), pytest.mark.full("answers")]
 
 
@@ -67,3 +101,12 @@ def test_what_is_kept_is_seen_from_outside(server, name: str) -> None:
     result = graded(server, wrong.exercise, wrong.source, LIES)
     assert result.public.outcome == "passed", as_text(result.public)
     assert (result.outcome, result.score) == ("suspected", 0.0), as_text(result.deciding)
+
+
+@pytest.mark.full("attacks")
+def test_moments_that_an_answer_marks_when_it_likes_earn_nothing(server) -> None:
+    """Nothing is held then, and the calls are as many as they should be; but what is sent later gives it away."""
+    assert MARKS_WHEN_NOTHING_IS_LEFT.count("ctx.whole") == 4
+    result = graded(server, "17-sequence-parallel", MARKS_WHEN_NOTHING_IS_LEFT, SILENCES_THE_DRIVER)
+    assert result.public.score == 0, as_text(result.public)
+    assert "too little is sent in them" in result.public.hint, as_text(result.public)

@@ -7,12 +7,13 @@ A result is {"ranks": [{"y": [...], "x": [...], "shapes": {...}, "grads": {...}}
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from labkit.compare import compare
+from labkit.compare import compare, sent_around
 from labkit.exercises.lab17.layers import BACKWARD, BUILT, FORWARD
 from labkit.spec import CANNOT_TELL, CaseRun, Observation, Tolerance
 
@@ -70,6 +71,29 @@ def calls_each_way(
         return None
 
     return holds
+
+
+def least_all_reduce_bytes(n_elements: int, n_ranks: int) -> int:
+    """What all ranks together send at least in an all-reduce of float32: all but one give, and all but one get."""
+    return 4 * 2 * (n_ranks - 1) * n_elements
+
+
+def sent_each_way(forward: Callable[[Any], int], backward: Callable[[Any], int]) -> Callable[[Observation], str | None]:
+    """The property that each pass sends what it has to: who halts too early or too late for a moment has not.
+
+    forward, backward: case -> the fewest bytes of all ranks together in that pass of a micro-batch.
+    """
+
+    def expected(run: Observation) -> list[tuple[int, int]]:
+        passes = [0] + [forward(run.case), backward(run.case)] * run.case.n_micro
+        by_then = list(accumulate(passes))
+        return [(sent, by_then[-1] - sent) for sent in by_then]
+
+    return sent_around(
+        expected,
+        "The calls are as many as they should be, but too little is sent in them: what a pass needs from other ranks "
+        "has to travel in that pass.",
+    )
 
 
 def same_bits(run: Observation) -> str | None:

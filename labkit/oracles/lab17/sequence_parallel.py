@@ -22,8 +22,10 @@ from labkit.oracles.lab17.ranks import (
     all_reduce_bytes,
     calls_each_way,
     calls_of,
+    least_all_reduce_bytes,
     places_of,
     played,
+    sent_each_way,
     shapes_are,
 )
 from labkit.oracles.lab17.sequence_mistakes import Slip, factors, part_of, slipped_result
@@ -198,6 +200,16 @@ def most_bytes(run: CaseRun[Block]) -> int:
     return max(case.n_micro * (passes + 3 * all_reduce_bytes(case.hidden, case.n_ranks)), 1)
 
 
+def least_pass(case: Block) -> int:
+    """What all ranks together send at least in an all-gather or a reduce-scatter of the size of x."""
+    return 4 * case.n_ranks * (case.n_ranks - 1) * case.part_elements
+
+
+def least_backward(case: Block) -> int:
+    """Three of these, and the sums of three parameters' gradients."""
+    return 3 * least_pass(case) + least_all_reduce_bytes(3 * case.hidden, case.n_ranks)
+
+
 def most_held(run: CaseRun[Block]) -> int:
     """Weights, a rank's columns of the hidden activations before and after GELU, and a few parts of the sequence."""
     case = run.case
@@ -239,6 +251,7 @@ SEQUENCE_PARALLEL = Oracle(
         generators_differ_where_they_should,
         masks_are_dropout,
         calls_each_way(lambda case: 2, sums),
+        sent_each_way(lambda case: 2 * least_pass(case), least_backward),
     ),
     axis="numbers of ranks, columns that do not divide, several micro-batches, and dropout",
     budgets=(

@@ -27,9 +27,11 @@ from labkit.oracles.lab17.ranks import (
     all_reduce_bytes,
     calls_each_way,
     calls_of,
+    least_all_reduce_bytes,
     places_of,
     played,
     same_bits,
+    sent_each_way,
     shapes_are,
     times,
     too_many_calls,
@@ -95,6 +97,18 @@ def most_bytes(run: CaseRun[Heads]) -> int:
     return max(case.n_micro * ((1 + case.trains_input) * x + kv), 1)
 
 
+def least_forward(case: Heads) -> int:
+    """What all ranks together send at least to sum a tensor of the shape of x."""
+    return least_all_reduce_bytes(case.tokens[0] * case.tokens[1] * case.hidden, case.n_ranks)
+
+
+def least_backward(case: Heads) -> int:
+    """The same where x has a gradient, and the sums of w_k and w_v in every group that holds the same heads."""
+    kv = 2 * case.kv_heads_of_rank * case.head_dim * case.hidden
+    groups = case.n_ranks // case.n_replicas
+    return least_forward(case) * case.trains_input + groups * least_all_reduce_bytes(kv, case.n_replicas)
+
+
 def held(run: CaseRun[Heads]) -> int:
     case = run.case
     n_heads = 2 * case.n_heads // case.n_ranks + 2 * case.kv_heads_of_rank
@@ -136,7 +150,7 @@ TP_ATTENTION = Oracle(
     places=places_of(NAMES),
     expect=expect,
     tolerance=CLOSE,
-    judge=(same_bits, calls_each_way(lambda case: 1, passes)),
+    judge=(same_bits, calls_each_way(lambda case: 1, passes), sent_each_way(least_forward, least_backward)),
     axis="numbers of heads and ranks, replicated key and value heads, and several micro-batches",
     budgets=(
         Budget(

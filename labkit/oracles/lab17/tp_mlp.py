@@ -20,9 +20,11 @@ from labkit.oracles.lab17.ranks import (
     all_reduce_bytes,
     calls_each_way,
     cut,
+    least_all_reduce_bytes,
     places_of,
     played,
     same_bits,
+    sent_each_way,
     shapes_are,
     times,
     too_many_calls,
@@ -185,6 +187,11 @@ def most_bytes(run: CaseRun[MLP]) -> int:
     return max(case.n_micro * passes(case) * all_reduce_bytes(n_elements, case.n_ranks), 1)
 
 
+def least(case: MLP) -> int:
+    """What all ranks together send at least to sum a tensor of the shape of x."""
+    return least_all_reduce_bytes(case.hidden * int(torch.Size(case.tokens).numel()), case.n_ranks)
+
+
 def held(run: CaseRun[MLP]) -> int:
     """The largest parts."""
     case = run.case
@@ -218,7 +225,11 @@ TP_MLP = Oracle(
     places=places_of(NAMES),
     expect=expect,
     tolerance=CLOSE,
-    judge=(same_bits, calls_each_way(lambda case: 1, lambda case: (passes(case) - 1,) * 2)),
+    judge=(
+        same_bits,
+        calls_each_way(lambda case: 1, lambda case: (passes(case) - 1,) * 2),
+        sent_each_way(least, lambda case: least(case) * case.trains_input),
+    ),
     axis="columns that do not divide, more ranks than columns, and several micro-batches",
     budgets=(
         Budget(
