@@ -151,7 +151,7 @@ LABS = (
         instead=(
             (
                 "13",
-                "`torch.logsumexp`: it tells how much each of two parts counts when their softmax is put together",
+                "`torch.logaddexp`: it adds two sums of exponentials that are given by their logarithms",
             ),
             ("14", "`comm.isend`, `comm.irecv` and `comm.all_to_all_single` of `labkit.run_ranks`"),
         ),

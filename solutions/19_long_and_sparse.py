@@ -44,8 +44,10 @@ from labkit.plan import (
     LLAMA_70B,
     MEGATRON_1T,
     MIXTRAL,
+    P4D,
     RECOMPUTATIONS,
     SELENE,
+    SIXTEEN_EXPERTS,
     Cluster,
     Model,
     Plan,
@@ -128,8 +130,9 @@ guesses.settle("time with contiguous blocks / even work", max(block_work) / (sum
 #   inputs has a label, the token that follows it. It deals them as your `zigzag` says. For each rank it returns
 #   `(inputs, labels, positions)`, all int64: two tensors of shape (texts, length) and one of shape (length,), in the
 #   order of the rank's list. All ranks call the same collectives with the same shapes, so `length` is the same for
-#   all of them, and at most $2\lceil s/2n \rceil$. A rank with a shorter list has unused places at the end. There the
-#   input is 0, the label is -100 (which `cross_entropy` ignores) and the position is -1.
+#   all of them, and at most $2\lceil s/2n \rceil$. A rank with a shorter list has unused places, most simply at the
+#   end. There the input is 0, the label is -100 (which `cross_entropy` ignores) and the position is -1. In a text of
+#   fewer than $2n$ tokens a rank may have no token at all.
 # - `undo(parts, n_tokens)` takes for each rank `(values, positions)`: values of shape (texts, length, width), one for
 #   each place, and positions of shape (length,), with -1 at unused places, whose values mean nothing. It returns the
 #   values in the order of the text, (texts, $s$, width). It must work for *any* way to deal, not only for yours.
@@ -400,10 +403,10 @@ if written(ring_forward, ring_backward):
 #
 # </details>
 #
-# The figure shows one rank's time in a forward pass: 32 heads of queries, keys and values, 128 numbers each, on GPUs
-# with 100 TFLOP/s that send 25 GB/s. Above, a rank works, then waits for the next block. Below, it starts the transfer
-# first and works meanwhile, as your ring does if it follows hint 2. From which length on is the network no longer
-# seen?
+# The figure shows one rank's time in a forward pass: 32 heads of queries, keys and values, 128 numbers of 16 bits each,
+# on GPUs with 100 TFLOP/s that send 25 GB/s. The mask hides half of each block, and this half is skipped. Above, a rank
+# works, then waits for the next block. Below, it starts the transfer first and works meanwhile, as your ring does if it
+# follows hint 2. From which length on is the network no longer seen?
 
 # %% tags=["figure"]
 labkit.figures.ring_steps_player()
@@ -1113,7 +1116,7 @@ if written(device_bytes):
 #
 # </details>
 #
-# Here are your plans for six runs:
+# Here are your plans for seven runs:
 
 # %%
 if written(device_bytes, choose):
@@ -1123,6 +1126,7 @@ if written(device_bytes, choose):
         (LLAMA_8B_SMALL_BATCH, leonardo(16)),
         (LLAMA_70B, leonardo(32)),
         (MIXTRAL, leonardo(8)),
+        (SIXTEEN_EXPERTS, P4D),
         (MEGATRON_1T, SELENE),
     ):
         plan = choose(model, cluster)
@@ -1134,10 +1138,15 @@ if written(device_bytes, choose):
 
 # %% [markdown]
 # Tensor parallelism, the most famous of the cuts, is rarely in them on Leonardo. It pays in every layer, while ZeRO,
-# stages and a short ring make the same room for less. The last line is faster than the run of 2021 by more than a
-# quarter, most of it by selective recomputation. The estimate has its limits: it assumes that all ranks have the same
-# work, which took you half of this lab, and that kernels are as fast on thin matrices as on wide ones, which is where a
-# large $t$ or $c$ really suffers.
+# stages and a short ring make the same room for less. Expert parallelism has its place in only one of them. Mixtral does
+# not need it, because stages and ZeRO make room for its 8 experts: with $e = 2$ or 4 the best plan takes 1 or 2 %
+# longer. With $e = 8$ a group spans two nodes, and a step takes 79 s, of which 23 s are all-to-alls. The run with 16
+# experts has a small batch, so stages would have a large bubble. There $e = 8$ fits into a node and makes stages
+# unnecessary. With $e = 1$ a step takes at least 13 % longer.
+#
+# The last line is faster than the run of 2021 by more than a quarter, most of it by selective recomputation. The
+# estimate has its limits: it assumes that all ranks have the same work, which took you half of this lab, and that
+# kernels are as fast on thin matrices as on wide ones, which is where a large $t$ or $c$ really suffers.
 #
 # And here is your plan among all others:
 

@@ -59,8 +59,10 @@ def expert_player(
         _bars(axes, within, beyond, places)
         axes.grid(False, axis="x")
         busiest, dropped = max(wanted) * n_experts / n_tokens, sum(beyond) / n_tokens
-        title = f"busiest expert: {busiest:.2f} x the mean; dropped: {dropped:.0%}"
+        empty = 1 - sum(within) / max(places * n_experts, 1)
+        title = f"busiest expert: {busiest:.2f} x the mean; dropped: {dropped:.0%}; empty places: {empty:.0%}"
         axes.set(xlabel="expert", ylabel="tokens")
+        axes.text(n_experts - 0.4, places, f"{places} places", ha="right", va="bottom", fontsize=9)
         axes.set_title(title, loc="left", fontsize=10)
         figure.alt = (
             f"{title}. {places} places at each expert. Kept by expert: {', '.join(map(str, within))}; dropped: "

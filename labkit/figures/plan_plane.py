@@ -21,7 +21,9 @@ from labkit.plan import (
     LLAMA_70B,
     MEGATRON_1T,
     MIXTRAL,
+    P4D,
     SELENE,
+    SIXTEEN_EXPERTS,
     Cluster,
     Model,
     Plan,
@@ -44,6 +46,7 @@ PAIRS = (
     (LLAMA_8B_SMALL_BATCH, leonardo(16)),
     (LLAMA_70B, leonardo(32)),
     (MIXTRAL, leonardo(8)),
+    (SIXTEEN_EXPERTS, P4D),
     (MEGATRON_1T, SELENE),
 )
 WHAT_BREAKS = "what breaks"
@@ -53,6 +56,7 @@ COLOURED_BY: dict[str, Callable[[Plan], object]] = {
     "t": lambda plan: plan.tensor,
     "p": lambda plan: plan.pipeline,
     "c": lambda plan: plan.context,
+    "e": lambda plan: plan.expert,
     "micro-batch": lambda plan: plan.micro_batch,
 }
 

@@ -11,7 +11,9 @@ from labkit.plan.models import (
     LLAMA_70B,
     MEGATRON_1T,
     MIXTRAL,
+    P4D,
     SELENE,
+    SIXTEEN_EXPERTS,
     leonardo,
 )
 from labkit.plan.rules import broken_rules, divisors
@@ -25,8 +27,10 @@ __all__ = [
     "LLAMA_70B",
     "MEGATRON_1T",
     "MIXTRAL",
+    "P4D",
     "RECOMPUTATIONS",
     "SELENE",
+    "SIXTEEN_EXPERTS",
     "Cluster",
     "Links",
     "Model",

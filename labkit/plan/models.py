@@ -42,6 +42,22 @@ MIXTRAL = Model(
 )
 """Its published configuration, with a batch of 4 million tokens."""
 
+SIXTEEN_EXPERTS = Model(
+    "16 experts, 10 B",
+    n_layers=24,
+    hidden=2048,
+    n_heads=16,
+    n_kv_heads=4,
+    mlp_hidden=4096,
+    mlp_matrices=3,
+    vocab=32000,
+    seq_len=1024,
+    global_batch=256,
+    n_experts=16,
+    experts_per_token=2,
+)
+"""10 billion parameters, of which a token uses 1.6 billion; sizes and a fine-tuning batch of our own."""
+
 LLAMA_70B = Model(
     "Llama-3-70B",
     n_layers=80,
@@ -80,6 +96,18 @@ SELENE = Cluster(
     network_bytes_per_s=200e9,
 )
 """Nodes of 8 A100 with 80 GB and 8 ports of 200 Gbit/s. Large products reach about two thirds of the 312 TFLOP/s."""
+
+
+P4D = Cluster(
+    "p4d, 2 nodes",
+    n_nodes=2,
+    devices_per_node=8,
+    memory_gb=40,
+    flops_per_s=200e12,
+    node_bytes_per_s=200e9,
+    network_bytes_per_s=50e9,
+)
+"""Amazon's p4d.24xlarge: 8 A100 with 40 GB, and 400 Gbit/s to other nodes."""
 
 
 def leonardo(n_nodes: int) -> Cluster:

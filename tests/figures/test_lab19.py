@@ -87,7 +87,9 @@ def test_the_player_draws_what_the_students_functions_keep_and_drop(players: lis
     ((draw, _),) = players
     figure = draw(1.0, 1.25)
     assert [bar.get_height() for bar in figure.axes[0].patches] == [3, 1, 1, 0]
-    assert figure.alt.startswith("busiest expert: 1.60 x the mean; dropped: 20%. 3 places at each expert.")
+    assert figure.alt.startswith(
+        "busiest expert: 1.60 x the mean; dropped: 20%; empty places: 33%. 3 places at each expert."
+    )
 
 
 def test_a_long_block_hides_its_transfer_and_a_short_one_does_not(players: list) -> None:

@@ -15,7 +15,9 @@ from labkit.plan import (
     LLAMA_70B,
     MEGATRON_1T,
     MIXTRAL,
+    P4D,
     SELENE,
+    SIXTEEN_EXPERTS,
     Cluster,
     Model,
     Plan,
@@ -119,6 +121,13 @@ PLAN = Exercise(
             Plan(tensor=2, pipeline=2, data=8, expert=4, sharding=1, recompute="selective"),
             Plan(data=16, context=2, expert=8, sharding=3, recompute="full"),
             Plan(pipeline=4, data=8, expert=2, micro_batch=2),
+        ),
+        # No plan is fast enough with e = 1, nor with one text in a micro-batch, nor with another level than ZeRO-2.
+        planned(
+            SIXTEEN_EXPERTS,
+            P4D,
+            Plan(data=16, expert=8, micro_batch=8, sharding=2, recompute="selective"),
+            Plan(tensor=2, pipeline=4, data=2, expert=2, micro_batch=4, recompute="full"),
         ),
         planned(
             MEGATRON_1T,

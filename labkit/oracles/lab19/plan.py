@@ -72,6 +72,9 @@ PLAN = Oracle(
     judge=(plan_is_good,),
     fact=category_off,
     axis="other models, clusters and plans",
+    errors={
+        "division by zero": "If this came from step_time: it takes plans that break no rule. Ask broken_rules first.",
+    },
     diagnose=(
         *not_written_yet(("choose",), is_next, right="in all cases"),
         BOTH_OF_ALL_LAYERS,

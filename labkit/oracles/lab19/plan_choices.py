@@ -6,9 +6,17 @@ from labkit.exercises.lab19.plan import Planned
 from labkit.oracles.hints import Condition, once
 from labkit.oracles.lab19.plan_counts import close, is_held_right
 from labkit.oracles.lab19.plan_memory import device_bytes, in_gb
-from labkit.oracles.lab19.plan_search import Estimate, all_plans, estimate, fastest, neighbours
+from labkit.oracles.lab19.plan_search import (
+    Estimate,
+    all_plans,
+    all_that_fit,
+    estimate,
+    fastest,
+    fastest_by_value,
+    neighbours,
+)
 from labkit.plan import Plan, broken_rules
-from labkit.spec import CaseRun, Hint
+from labkit.spec import CaseRun, Hint, Rivals
 
 NEAR = 0.1
 """So much longer than the fastest plan's a step may take."""
@@ -96,6 +104,21 @@ KNOB_HINTS = {
     "one has fewer kernels to start, but more activations and a larger bubble.",
 }
 
+FIELD_HINTS = {
+    name: f"Your plan is the fastest of those with the same {words}, and there are faster ones with another: did you "
+    "try them all?"
+    for name, words in {
+        "tensor": "t",
+        "pipeline": "p",
+        "data": "d",
+        "context": "c",
+        "expert": "e",
+        "micro_batch": "micro-batch",
+        "sharding": "level of ZeRO",
+        "recompute": "recomputation",
+    }.items()
+}
+
 TERM_HINTS = {
     "bubble": "Most of the lost time is bubble, (p - 1) / m of the rest. Fewer stages or smaller micro-batches shrink "
     "it. Does your choice use the whole of step_time?",
@@ -134,6 +157,11 @@ def does_not_fit(run: CaseRun[Planned]) -> bool:
     return is_held_right(run) and not broken(run) and estimated(run).n_bytes > run.case.the_cluster.memory_bytes
 
 
+def fits_in_gib(run: CaseRun[Planned]) -> bool:
+    """What the plan needs is more than the device's GB, and not more than as many GiB."""
+    return does_not_fit(run) and estimated(run).n_bytes <= run.case.the_cluster.memory_gb * 2**30
+
+
 def each_fits(run: CaseRun[Planned]) -> bool:
     """Every category fits by itself, and all together do not."""
     return does_not_fit(run) and max(estimated(run).held.values()) <= run.case.the_cluster.memory_bytes
@@ -151,6 +179,24 @@ def least_memory(run: CaseRun[Planned]) -> bool:
     model, cluster = run.case.the_model, run.case.the_cluster
     least = min(sum(device_bytes(model, plan).values()) for plan in all_plans(model, cluster))
     return is_slow(run) and close(estimated(run).n_bytes, least)
+
+
+def slowest(run: CaseRun[Planned]) -> bool:
+    """No plan that fits takes longer."""
+    found = max(one.seconds for one in all_that_fit(run.case.the_model, run.case.the_cluster))
+    return is_slow(run) and close(estimated(run).seconds, found)
+
+
+def fastest_of_its_kind(name: str) -> Condition:
+    """The plan is slow, and the fastest that fits among those with the same value of this field."""
+
+    def when(run: CaseRun[Planned]) -> bool:
+        if not is_slow(run):
+            return False
+        found = fastest_by_value(run.case.the_model, run.case.the_cluster)[name, getattr(chosen(run), name)]
+        return close(estimated(run).seconds, found.seconds)
+
+    return when
 
 
 def only_knob(knob: str) -> Condition:
@@ -180,15 +226,29 @@ CHOICE_HINTS = (
         "more than cluster.memory_bytes.",
     ),
     Hint(
+        fits_in_gib,
+        "The plan needs more than cluster.memory_bytes, but not more than memory_gb GiB. A GB has 10^9 bytes: compare "
+        "with memory_bytes.",
+    ),
+    Hint(
         each_fits,
         "Each of the four numbers of device_bytes fits, and together they do not. Compare their *sum* with "
         "cluster.memory_bytes.",
     ),
-    Hint(
-        least_memory,
-        "You chose the plan with the least memory of all, and it is slow. Any plan that fits will do: among these "
-        "only the time counts.",
+    Rivals(
+        (
+            Hint(
+                least_memory,
+                "You chose the plan with the least memory of all, and it is slow. Any plan that fits will do: among "
+                "these only the time counts.",
+            ),
+            Hint(
+                slowest,
+                "You chose the slowest plan that fits. Keep the one with the smaller step_time(...).total.",
+            ),
+        )
     ),
+    Rivals(tuple(Hint(fastest_of_its_kind(name), text) for name, text in FIELD_HINTS.items())),
     *(Hint(only_knob(name), text) for name, text in KNOB_HINTS.items()),
     Hint(
         does_not_fit,

@@ -49,17 +49,27 @@ def all_plans(model: Model, cluster: Cluster) -> Iterator[Plan]:
                                 yield Plan(t, p, d, c, e, micro_batch, sharding, recompute)
 
 
+def all_that_fit(model: Model, cluster: Cluster) -> Iterator[Estimate]:
+    """Of all plans that break no rule, those that a device has room for."""
+    for plan in all_plans(model, cluster):
+        if sum(device_bytes(model, plan).values()) <= cluster.memory_bytes:
+            yield estimate(model, cluster, plan)
+
+
 @lru_cache(maxsize=64)
+def fastest_by_value(model: Model, cluster: Cluster) -> dict[tuple[str, object], Estimate]:
+    """(field of a plan, value) -> the plan with this value that fits and takes the least time."""
+    best: dict[tuple[str, object], Estimate] = {}
+    for found in all_that_fit(model, cluster):
+        for at in vars(found.plan).items():
+            if at not in best or found.seconds < best[at].seconds:
+                best[at] = found
+    return best
+
+
 def fastest(model: Model, cluster: Cluster) -> Estimate | None:
     """The plan that fits and takes the least time; None where none fits."""
-    best = None
-    for plan in all_plans(model, cluster):
-        if sum(device_bytes(model, plan).values()) > cluster.memory_bytes:
-            continue
-        found = estimate(model, cluster, plan)
-        if best is None or found.seconds < best.seconds:
-            best = found
-    return best
+    return min(fastest_by_value(model, cluster).values(), key=lambda one: one.seconds, default=None)
 
 
 def neighbours(plan: Plan, model: Model, cluster: Cluster, knob: str) -> Iterator[Plan]:

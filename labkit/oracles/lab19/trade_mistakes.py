@@ -142,6 +142,13 @@ def without_gradient(run: CaseRun[Trade]) -> bool:
     return outputs_are_right(run) and all(one[name] is None for one in run.got["ranks"] for name in GRADIENTS)
 
 
+def some_without_gradient(run: CaseRun[Trade]) -> Any:
+    """The output is right, and one or two of q, k and v have no gradient."""
+    if run.case.forward_only:
+        return CANNOT_TELL
+    return outputs_are_right(run) and any(one[name] is None for one in run.got["ranks"] for name in GRADIENTS)
+
+
 def gradients_scaled(run: CaseRun[Trade]) -> bool:
     """The output is right, and each gradient is n or 1/n times the right one, or their squares."""
     if not outputs_are_right(run):
@@ -173,6 +180,11 @@ def refused_in_another_way(run: CaseRun[Trade]) -> bool:
 
 def not_refused(run: CaseRun[Trade]) -> bool:
     return run.case.is_refused and raised(run) != {"ValueError"}
+
+
+def refused_here_and_there(run: CaseRun[Trade]) -> bool:
+    """No ValueError, or one after something was sent: for answers that do now one and now the other."""
+    return run.case.is_refused and (raised(run) != {"ValueError"} or run.measured["bytes_sent"] > 0)
 
 
 def refused_too_late(run: CaseRun[Trade]) -> bool:

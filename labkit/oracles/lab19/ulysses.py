@@ -22,8 +22,10 @@ from labkit.oracles.lab19.trade_mistakes import (
     output_is,
     output_of,
     outputs_are_right,
+    refused_here_and_there,
     refused_in_another_way,
     refused_too_late,
+    some_without_gradient,
     without_gradient,
 )
 from labkit.oracles.lab19.whole_attention import CLOSE
@@ -78,6 +80,9 @@ ULYSSES = Oracle(
         "don't multiply up to": "The dimension that is split is not a multiple of the number of ranks. Does it hold "
         "heads or tokens? The gradient of what went from tokens to heads goes from heads to tokens, and the other way "
         "round.",
+        "cannot share equally": "What is sent is not a multiple of the number of ranks in its first dimension. Does it "
+        "begin with heads or with ranks? The gradient of what went from tokens to heads goes from heads to tokens, and "
+        "the other way round.",
         "returned an incorrect number of gradients": "backward returns one value for each argument of forward, None "
         "for those that are not tensors.",
     },
@@ -104,7 +109,12 @@ ULYSSES = Oracle(
         ),
         Hint(
             not_refused,
-            "The number of ranks does not divide the heads here: raise a ValueError.",
+            "The number of ranks does not divide the heads here: raise a ValueError, on every rank.",
+        ),
+        Hint(
+            refused_here_and_there,
+            "Where the number of ranks does not divide the heads, something else went wrong before the ValueError. "
+            "Look at both numbers of heads before the first exchange.",
         ),
         Hint(
             repeats_kv_heads,
@@ -141,6 +151,11 @@ ULYSSES = Oracle(
             without_gradient,
             "The output is right, but q, k and v have no gradient. Autograd does not see what a collective writes: put "
             "each exchange into a torch.autograd.Function with a backward of its own.",
+        ),
+        Hint(
+            some_without_gradient,
+            "The output is right, but not all of q, k and v have a gradient. Each of them has to go to the heads by an "
+            "exchange that autograd knows.",
         ),
         Hint(
             gradients_of(Slip(back_out=merged_as_it_came)),
