@@ -253,10 +253,11 @@ MOE_CAPACITY = Oracle(
     },
     diagnose=(
         Hint(
+            # Where rounding to the nearest number is wrong, it rounds down.
             capacity_is(lambda case: int(load(case))),
-            "capacity was rounded down. An expert needs places for all of its even share: round up.",
+            "capacity was rounded down, or to the nearest whole number. An expert needs places for all of its even "
+            "share: round up.",
         ),
-        Hint(capacity_is(lambda case: round(load(case))), "capacity was rounded to the nearest number: round up."),
         Hint(
             capacity_is(lambda case: int(load(case)) + 1),
             "capacity is one too many where the load is a whole number: int(x) + 1 makes 4 of 3.0. math.ceil "
