@@ -206,6 +206,23 @@ def test_plans_that_are_known_by_heart_pass_in_the_notebook_and_fail_when_graded
     assert hidden_verdict("19-plan", source).score == 0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("right", "wrong", "told"),
+    [
+        ("divisors(model.n_experts)", "[1]", "Did you try all values of every field"),
+        ("divisors(model.global_batch // d)", "[1]", "those with the same micro-batch,"),
+        ("range(4)", "[1]", "those with the same level of ZeRO,"),
+        ("cluster.memory_bytes", "cluster.memory_gb * 2**30", "A GB has 10^9 bytes"),
+    ],
+)
+def test_what_few_hidden_cases_show_is_found_in_the_notebook(right: str, wrong: str, told: str) -> None:
+    """Mistakes of `choose` that pass for many a model and cluster, each in one place of the solution."""
+    source = solution_of("19-plan")
+    assert source.count(right) == 1
+    assert told in public_verdict("19-plan", source.replace(right, wrong)).hint
+
+
 def test_device_bytes_is_judged_before_choose_is_written() -> None:
     blank = "def choose(model, cluster):\n    raise NotImplementedError('Write your answer here.')\n"
     verdict = public_verdict("19-plan", with_choose(blank))

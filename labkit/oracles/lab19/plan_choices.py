@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from labkit.exercises.lab19.plan import Planned
+from typing import Any
+
+from labkit.exercises.lab19.plan import Planned, as_fields
 from labkit.oracles.hints import Condition, once
 from labkit.oracles.lab19.plan_counts import close, is_held_right
 from labkit.oracles.lab19.plan_memory import device_bytes, in_gb
@@ -16,7 +18,7 @@ from labkit.oracles.lab19.plan_search import (
     neighbours,
 )
 from labkit.plan import Plan, broken_rules
-from labkit.spec import CaseRun, Hint, Rivals
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Rivals
 
 NEAR = 0.1
 """So much longer than the fastest plan's a step may take."""
@@ -187,16 +189,29 @@ def slowest(run: CaseRun[Planned]) -> bool:
     return is_slow(run) and close(estimated(run).seconds, found)
 
 
-def fastest_of_its_kind(name: str) -> Condition:
-    """The plan is slow, and the fastest that fits among those with the same value of this field."""
+def found_none(run: CaseRun[Planned]) -> bool:
+    """choose returned None, where a plan fits."""
+    return run.got["plan"] == as_fields(None) and is_held_right(run)
 
-    def when(run: CaseRun[Planned]) -> bool:
+
+def fastest_of_its_kind(name: str) -> Condition:
+    """The plan is slow, and the fastest that fits among those with the same value of this field. CANNOT_TELL where
+    none was found."""
+
+    def when(run: CaseRun[Planned]) -> Any:
+        if found_none(run):
+            return CANNOT_TELL
         if not is_slow(run):
             return False
         found = fastest_by_value(run.case.the_model, run.case.the_cluster)[name, getattr(chosen(run), name)]
         return close(estimated(run).seconds, found.seconds)
 
     return when
+
+
+def fastest_of_some_kind(run: CaseRun[Planned]) -> Any:
+    """As `fastest_of_its_kind`, of whichever field."""
+    return CANNOT_TELL if found_none(run) else any(fastest_of_its_kind(name)(run) for name in FIELD_HINTS)
 
 
 def only_knob(knob: str) -> Condition:
@@ -235,6 +250,11 @@ CHOICE_HINTS = (
         "Each of the four numbers of device_bytes fits, and together they do not. Compare their *sum* with "
         "cluster.memory_bytes.",
     ),
+    Hint(
+        lambda run: least_memory(run) and slowest(run),
+        "You chose the plan with the least memory of all, which is the slowest as well. Among plans that fit only the "
+        "time counts: the shorter, the better.",
+    ),
     Rivals(
         (
             Hint(
@@ -249,11 +269,22 @@ CHOICE_HINTS = (
         )
     ),
     Rivals(tuple(Hint(fastest_of_its_kind(name), text) for name, text in FIELD_HINTS.items())),
+    Hint(
+        fastest_of_some_kind,
+        "Your plan is the fastest of those that have one field in common with it, and there are faster ones with "
+        "another value there. Did you try all values of every field: t, p, c, e, micro-batch, level of ZeRO and "
+        "recomputation?",
+    ),
     *(Hint(only_knob(name), text) for name, text in KNOB_HINTS.items()),
     Hint(
         does_not_fit,
         "device_bytes is right, and the plan needs more memory than a device has. Leave out the plans for which the "
         "sum of the four numbers is above cluster.memory_bytes.",
+    ),
+    Hint(
+        lambda run: found_none(run) or CANNOT_TELL,
+        "choose returned None, because none of the plans that it tried fits. There is always one: try all values of "
+        "every field.",
     ),
     *(Hint(mostly(name), text) for name, text in TERM_HINTS.items()),
     Hint(

@@ -1,4 +1,6 @@
-# Not every plan: few micro-batches, no experts cut, and of each sharding the least recomputation that fits.
+# Not every plan: micro-batches up to 8, experts within a node, and of each sharding the least recomputation that fits.
+from itertools import product
+
 from labkit.plan import Plan, broken_rules, divisors, step_time
 
 
@@ -27,15 +29,14 @@ def choose(model, cluster):
                     yield tensor, pipeline, cluster.n_devices // context // tensor // pipeline, context
 
     def candidates():
-        for sizes in degrees():
-            for micro_batch in range(1, 5):
-                for sharding in range(4):
-                    for recompute in ("none", "selective", "full"):
-                        plan = Plan(*sizes, 1, micro_batch, sharding, recompute)
-                        if broken_rules(model, cluster, plan):
-                            break
-                        if sum(device_bytes(model, plan).values()) <= cluster.memory_gb * 1e9:
-                            yield plan
-                            break
+        experts = [e for e in divisors(model.n_experts) if e <= cluster.devices_per_node]
+        for sizes, expert, micro_batch, sharding in product(degrees(), experts, range(1, 9), range(4)):
+            for recompute in ("none", "selective", "full"):
+                plan = Plan(*sizes, expert, micro_batch, sharding, recompute)
+                if broken_rules(model, cluster, plan):
+                    break
+                if sum(device_bytes(model, plan).values()) <= cluster.memory_gb * 1e9:
+                    yield plan
+                    break
 
     return min(candidates(), key=lambda plan: step_time(model, cluster, plan).total)
