@@ -9,7 +9,9 @@ from labkit.exercises.lab11.trace_or_script import Exported
 
 
 def exports(rng: random.Random) -> tuple[Exported, ...]:
-    return tuple(Exported(rng.randint(2, 9), tuple(rng.sample(range(2, 20), 3))) for _ in range(2))
+    """The smallest number of rows comes once after another one, and once not at all."""
+    few = Exported(rng.randint(2, 9), (rng.randint(3, 19), 2, rng.randint(3, 19)))
+    return few, Exported(rng.randint(2, 9), tuple(rng.sample(range(3, 20), 3)))
 
 
 TRACE_OR_SCRIPT = Hidden("11-trace-or-script", exports)

@@ -97,16 +97,33 @@ def branch_is_kept(run: Observation) -> str | None:
     return None if run.got["keeps_the_branch"] else "export_gate: there is no torch.cond in the exported graph"
 
 
+def _refused(run: Observation) -> list[tuple[int, str]]:
+    """(rows, what is raised) for each batch that the program does not take."""
+    pairs = zip(run.tree["batches"], run.got["exported"], strict=True)
+    return [(len(batch), one) for batch, one in pairs if isinstance(one, str)]
+
+
+def _of_bounds(message: str) -> bool:
+    return ">=" in message or "<=" in message
+
+
 @_with_hint(
     "Without dynamic_shapes the sizes of the example are guards of the program. Say that axis 0 may change: "
     'dynamic_shapes=({0: torch.export.Dim("rows")},), or Dim.DYNAMIC.'
 )
+def export_takes_other_sizes(run: Observation) -> str | None:
+    for n_rows, message in _refused(run):
+        if not _of_bounds(message):
+            return f"export_gate: a batch of {n_rows} rows raises: {message}"
+    return None
+
+
+@_with_hint(
+    "The number of rows may change, but only within bounds: those that `Dim` was given as min and max, or that the "
+    "code asks for. The program has to take any number from 2 on."
+)
 def export_takes_all_sizes(run: Observation) -> str | None:
-    refused = [
-        (len(batch), one)
-        for batch, one in zip(run.tree["batches"], run.got["exported"], strict=True)
-        if isinstance(one, str)
-    ]
+    refused = _refused(run)
     return f"export_gate: a batch of {refused[0][0]} rows raises: {refused[0][1]}" if refused else None
 
 
@@ -144,6 +161,7 @@ TRACE_OR_SCRIPT = Oracle(
         script_types_fit,
         script_is_right,
         script_fails,
+        export_takes_other_sizes,
         export_takes_all_sizes,
         branch_is_kept,
         export_is_right,
@@ -154,6 +172,10 @@ TRACE_OR_SCRIPT = Oracle(
     errors={
         "Could not guard on data-dependent expression": "An `if` on values cannot be exported. Say it with "
         "torch.cond(predicate, if_true, if_false, (x,)).",
+        "not in range [": "The bounds of the `Dim` leave out the example's own number of rows. The program has to take "
+        "any number from 2 on, so it needs no bounds.",
+        "Constraints violated": "An axis was named in dynamic_shapes that cannot change: the layers fix the width, "
+        "which is axis 1. The number of rows is axis 0.",
         "Lambda aren't supported": NO_LAMBDA,
         "Expected a single top-level function": NO_LAMBDA,
     },
