@@ -24,8 +24,8 @@ Operations = Sequence[tuple[str, Sequence[int]]]
 
 @dataclass(frozen=True)
 class LazyLoop(Case):
-    """Steps of a training loop. The last batch has `last_rows` rows; in step `other_at` the layer has a relu as well, and
-    in step `swapped_at` the weight is subtracted from its update. At the end it looks at the last layer's result, too.
+    """Steps of a training loop. The last batch has `last_rows` rows; in step `other_at` the layer has a relu as well,
+    and in step `swapped_at` the weight is subtracted from its update. At the end it looks at the last result, too.
 
     print_every: after so many steps, the loop looks at a result in the middle of a step; 0: never. looks_back: whether
     it looks at the weight in the middle of each step, which is known since the mark before.

@@ -135,8 +135,8 @@ LAZY_TENSOR = Oracle(
         "dict.fromkeys does.",
         "is used by no operation": "The inputs of a graph are the known tensors that its operations use. Others do not "
         "belong to it: with each step more are known, and no two graphs would be alike.",
-        "KeyError": "A handle was looked up that is not there. `value` cuts first if the handle is still on the record, "
-        "and a cut keeps the result of every operation, not only of the last.",
+        "KeyError": "A handle was looked up that is not there. `value` cuts first if the handle is still on the "
+        "record, and a cut keeps the result of every operation, not only of the last.",
         "list index out of range": "An argument of a graph has to be the number of one of the graph's inputs or of an "
         "operation before it, counted on behind the inputs.",
     },
