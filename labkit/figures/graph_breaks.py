@@ -45,10 +45,8 @@ def graphs_and_breaks(profiles: Mapping[str, CompileProfile]) -> Figure:
     axes.grid(False)
     axes.spines[["left", "bottom"]].set_visible(False)
     axes.tick_params(left=False)
-    axes.set_xlabel(
-        "graphs (boxes, with their numbers of operations) in the order of the call, cut apart (red); below, why they ended",
-        fontsize=9,
-    )
+    shown = "graphs (boxes, with their numbers of operations) in the order of the call, cut apart (red)"
+    axes.set_xlabel(f"{shown}; why they ended:" if listed else shown, fontsize=9)
     if listed:
         figure.supxlabel("\n".join(listed), x=0.02, ha="left", fontsize=8, color=TRUTH)
     return figure

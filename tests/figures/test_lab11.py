@@ -57,7 +57,9 @@ def test_each_graph_is_a_box_as_wide_as_it_has_operations() -> None:
     assert [box.get_width() for box in axes.patches] == [2, 1, 3]
     assert [text.get_text() for text in axes.texts] == ["2", "1", "3"]
     assert len(axes.lines) == 1, "one cut"
+    assert axes.get_xlabel().endswith("why they ended:")
     assert figure.get_supxlabel() == "before, line 3: if y > 0: (a branch on the values of a tensor)"
+    assert figures.graphs_and_breaks({"yours": whole}).axes[0].get_xlabel().endswith("(red)"), "nothing is listed"
 
 
 def test_the_curve_is_what_was_won_and_its_line_the_call_at_which_it_has_paid() -> None:
