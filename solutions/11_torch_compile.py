@@ -221,7 +221,7 @@ check("11-backend", CountingBackend)
 # Now your backend on a real layer, forward and with a loss. Nothing in it is dead, and it is one graph.
 
 # %%
-CountingBackend()(torch.fx.symbolic_trace(nn.Identity()), [])  # any graph will do, also an empty one
+CountingBackend()(torch.fx.symbolic_trace(nn.Identity()), [])  # any graph will do
 transformer_layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, dropout=0.0)
 backend = CountingBackend()
 torch._dynamo.reset()
