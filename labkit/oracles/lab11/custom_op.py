@@ -54,7 +54,7 @@ def right_fake(run: CaseRun[Operators]) -> str | None:
     for name, right, wrong in zip(("values", "scale"), wanted, got, strict=True):
         for what, one, other in zip(("shape", "strides", "dtype"), right, wrong, strict=True):
             if one != other:
-                return f"the fake {name} have {what} {other}, and the real ones {one}"
+                return f"the fake result `{name}` has {what} {other}, and the real one {one}"
     return "the fake results are not two tensors"
 
 
@@ -118,12 +118,7 @@ CUSTOM_OP = Oracle(
             '`@torch.library.custom_op("lab11::name", mutates_args=...)` above it.',
         ),
         Hint(
-            says("not defined as mutable but was mutated"),
-            "An argument is changed, and the schema does not say so. The compiler then takes the call for one without "
-            'effect, and drops or moves it: mutates_args=("peak",).',
-        ),
-        Hint(
-            says("There was no fake impl registered"),
+            says("There was no fake impl registered", at=0),  # of quantize: the other needs none
             "The compiler calls the operator on fake tensors, which have a shape and a dtype and no data. Tell it what "
             "comes out there, with `@quantize.register_fake`.",
         ),
@@ -138,6 +133,11 @@ CUSTOM_OP = Oracle(
             "Python -(-columns // block).",
         ),
         Hint(
+            fake_differs(1, 0, lambda run, got: got[-1:] == [run.tree["x"].shape[-1] // run.case.block + 1]),
+            "Where the block divides a row there is no shorter block at its end: there are ⌈columns / block⌉ of them, "
+            "in Python -(-columns // block).",
+        ),
+        Hint(
             fake_differs(1, 2),
             "The scales are float32, whatever x is: x.new_empty(shape, dtype=torch.float32).",
         ),
@@ -150,6 +150,11 @@ CUSTOM_OP = Oracle(
         Hint(
             lambda run: right_fake(run) is not None,
             "The fake implementation has to return what the real one does, in number, shape, strides and dtype.",
+        ),
+        Hint(
+            says("not defined as mutable but was mutated"),
+            "An argument is changed, and the schema does not say so. The compiler then takes the call for one without "
+            'effect, and drops or moves it: mutates_args=("peak",).',
         ),
         Hint(
             lambda run: right_values(run) is not None,
