@@ -609,7 +609,7 @@ print(whole)
 
 # %% [markdown]
 # One graph with 72 operations, and no guard fails. With the decorator on the layer, a float would do as well:
-# `self.number = float(number)` makes 2 versions of 8, and the 48 eager calls disappear. Compiling layer by layer
+# `self.number = float(number)` makes 2 versions instead of 8, and the 48 eager calls disappear. Compiling layer by layer
 # (**regional compilation**) is useful for deep models, because 24 equal layers need one compile and not 24 times the
 # graph. It works only if they are equal for the guards.
 #
@@ -1699,6 +1699,7 @@ for name, (before, after) in {"": ("before", "yours"), **summary}.items():
 print(four_ways(chain, fused))
 
 # %% [markdown]
+# (The table has an x and a y of its own, so in its first row the mask selects a few more or fewer elements than above.)
 # The last three run one kernel and move what has to be moved. The kernels by hand read `scale` once for each of their three
 # blocks, which is all that they lose, and a cache would give it back. **For a chain like this one there is nothing left to
 # win by hand**: the compiled version took one line. Where writing a kernel pays is the subject of lab 12.
