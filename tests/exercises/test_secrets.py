@@ -49,6 +49,12 @@ HARD_TO_TELL = (
     "08-nf4/next_lower_code",
     "08-frozen-nf4/saves_the_input",
     "08-frozen-nf4/gradient_transposed",
+    "11-backend/last_count_only",
+    "11-recompiles/float_count",
+    "11-break-even/one_like_others",
+    "11-break-even/place_in_the_log",
+    "11-lazy-tensor/names_in_the_key",
+    "11-lazy-tensor/one_cache_for_all_devices",
 )
 pytestmark = [pytest.mark.full("answers"), pytest.mark.timeout(900)]
 

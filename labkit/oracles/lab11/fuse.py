@@ -14,12 +14,16 @@ from labkit.spec import Budget, CaseRun, Hint, Observation, Oracle, Tolerance
 CLOSE = Tolerance(atol=1e-5, rtol=1e-4)
 LARGEST = 4.0
 SLOPE = 0.1
+DEFAULT_SLOPE = 0.01
+"""Of `F.leaky_relu`."""
 
 
-def chain(x: torch.Tensor, y: torch.Tensor, scale: torch.Tensor, largest: float = LARGEST) -> torch.Tensor:
+def chain(
+    x: torch.Tensor, y: torch.Tensor, scale: torch.Tensor, largest: float = LARGEST, slope: float = SLOPE
+) -> torch.Tensor:
     """The values that are asked for, in float64 and rounded once."""
     f = torch.nn.functional.silu(x.double())
-    g = torch.nn.functional.leaky_relu(y.double(), SLOPE)
+    g = torch.nn.functional.leaky_relu(y.double(), slope)
     return (torch.hypot(f, g).clamp(max=largest) * scale.double()).float()
 
 
@@ -83,6 +87,10 @@ FUSE = Oracle(
             "The kernel moves more than x, y and scale in and the result out.",
         ),
     ),
+    errors={
+        "at non-singleton dimension": "Two shapes do not fit together. `scale` has a number for each column, so it "
+        "belongs to the last dimension as it is: `* scale`, for any number of dimensions before it.",
+    },
     diagnose=(
         Hint(
             lambda run: _is(run, chain(*_inputs(run), largest=torch.inf)),
@@ -91,6 +99,10 @@ FUSE = Oracle(
         Hint(
             lambda run: _is(run, chain(*_inputs(run), largest=torch.inf).clamp(max=LARGEST)),
             "The limit of 4 comes before the scale, not after it.",
+        ),
+        Hint(
+            lambda run: _is(run, chain(*_inputs(run), slope=DEFAULT_SLOPE)),
+            "Negative values of y are multiplied by 0.1. That of F.leaky_relu is 0.01 unless you say otherwise.",
         ),
         Hint(
             lambda run: right_values(run) is not None,

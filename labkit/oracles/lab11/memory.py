@@ -162,6 +162,14 @@ MEMORY = Oracle(
             "A view of an input is no placeholder and still lies in the input's memory: compare storages, not nodes.",
         ),
         Hint(
+            counts(
+                lambda graph: sum(total(graph, {at}) for at in saved(graph) if graph["nodes"][at][0] != "input"),
+            ),
+            "You compared and added up nodes, and several nodes can lie in one storage. Put the storages of all that "
+            "is kept into one dict, then take out those of the placeholders: a view of an input goes with them, and "
+            "a tensor beside its own view counts once.",
+        ),
+        Hint(
             counts(lambda graph: total(graph, own(graph, saved(graph)), views=True)),
             "A tensor and a view of it share one storage, and a view of two rows keeps all of it in memory: add up "
             "`storages_of(node)`, each storage once.",

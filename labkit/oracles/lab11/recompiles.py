@@ -40,10 +40,17 @@ def _guards(run: CaseRun[Serving]) -> list[str]:
 
 
 def _failed(part: str) -> Callable[[CaseRun[Serving]], object]:
-    """Whether a guard with this text failed, where it came to too many frames or to eager calls."""
+    """Whether a guard with this text failed, where it came to too many frames or to eager calls.
+
+    Of the guards that fail in a call only the first is named: where sizes of 0 or 1 come, that may be one of the size.
+    """
 
     def when(run: CaseRun[Serving]) -> object:
-        return CANNOT_TELL if run.case.runaway else _too_many(run) and any(part in guard for guard in _guards(run))
+        if run.case.runaway:
+            return CANNOT_TELL
+        if _too_many(run) and any(part in guard for guard in _guards(run)):
+            return True
+        return CANNOT_TELL if _too_many(run) and {0, 1} & set(run.case.sizes) else False
 
     return when
 
@@ -64,12 +71,6 @@ def sizes_are_guarded(run: CaseRun[Serving]) -> object:
     if n_sizes < 2 or not _is_whole(run):
         return False
     return any("size mismatch" in guard for guard in _guards(run))
-
-
-def temperature_is_guarded(run: CaseRun[Serving]) -> object:
-    if run.case.runaway:
-        return CANNOT_TELL
-    return _too_many(run) and any(guard.startswith("temperature ==") for guard in _guards(run))
 
 
 def silent(run: CaseRun[Serving]) -> object:
@@ -203,7 +204,7 @@ RECOMPILES = Oracle(
             'self.register_buffer("n_calls", torch.tensor(0)).',
         ),
         Hint(
-            temperature_is_guarded,
+            _failed("temperature =="),
             "A temperature that comes as a Python float is compiled for its first value, and once more when it "
             "changes. Hand a tensor to the compiled model.",
         ),
