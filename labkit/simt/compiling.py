@@ -167,7 +167,7 @@ def _compiled(source: str, arch: int, options: tuple[str, ...]) -> tuple[str, tu
         compiled = compile_apart(source, FILE, flags, headers=MEMORY_HEADERS)
     except CompilerStopped as error:
         raise CudaCompileError([Diagnostic("error", 0, 0, str(error))], source) from None
-    diagnostics = explained(parse_log(compiled.log, FILE))
+    diagnostics = explained(parse_log(compiled.log, FILE), source)
     if compiled.code is None:
         raise CudaCompileError(errors(diagnostics) or [Diagnostic("error", 0, 0, compiled.log.strip())], source)
     if len(compiled.code) > MAX_PTX_BYTES:

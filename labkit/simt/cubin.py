@@ -65,7 +65,9 @@ def compile_cubin(source: str, arch: int) -> Cubin:
     except CompilerStopped as error:
         raise CudaCompileError([Diagnostic("error", 0, 0, str(error))], source) from None
     if compiled.code is None:
-        found = errors(explained(parse_log(compiled.log, FILE))) or [Diagnostic("error", 0, 0, compiled.log.strip())]
+        found = errors(explained(parse_log(compiled.log, FILE), source)) or [
+            Diagnostic("error", 0, 0, compiled.log.strip())
+        ]
         raise CudaCompileError(found, source)
     return Cubin(arch, resources(compiled.code), compiled.code)
 

@@ -59,6 +59,52 @@ def test_what_concerns_a_host_is_said_in_the_terms_of_kernels(source: str, messa
     assert str(caught.value).startswith(message) and "JIT mode" not in str(caught.value)
 
 
+SEMICOLON = "__global__ void k(int* y, int n) {{\n  int i = threadIdx.x{}\n\n  // the last one\n  y[i] = n;\n}}\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "message", "row"),
+    [
+        (SEMICOLON.format(""), 'line 2: error: expected a ";" at the end of this line', "int i = threadIdx.x"),
+        (
+            SEMICOLON.format("  // x"),
+            'line 2: error: expected a ";" at the end of this line',
+            "int i = threadIdx.x  // x",
+        ),
+        ("__global__ void k(int* y) { y[0] = 1 y[1] = 2; }", 'line 1: error: expected a ";"\n', "__global__"),
+        (
+            "__global__ void k(float* y) {\n  y[0][1] = 2;\n}",
+            "line 2: error: a single number has no elements",
+            "y[0][1]",
+        ),
+        (
+            "__global__ void k(int* y) {\n  atomicAdd(y[0], 1);\n}",
+            "line 2: error: atomicAdd takes the address",
+            "atomic",
+        ),
+        (
+            "__global__ void k(float* y) {\n  y[0] = __shfl_down(y[0], 1);\n}",
+            'line 2: error: identifier "__shfl_down" is undefined: it is called __shfl_down_sync now',
+            "y[0] = __shfl_down",
+        ),
+    ],
+)
+def test_what_newcomers_to_cuda_write_is_said_where_and_how_it_is_mended(source: str, message: str, row: str) -> None:
+    with pytest.raises(CudaCompileError) as caught:
+        compile_cuda(source)
+    number = message.split(":")[0]
+    assert f"{caught.value}\n".startswith(message) and caught.value.students_line.startswith(f"{number}: {row}")
+    with pytest.raises(CudaCompileError, match=number):
+        compile_cubin(source, 80)
+
+
+def test_the_caret_stands_where_the_semicolon_belongs() -> None:
+    with pytest.raises(CudaCompileError) as caught:
+        compile_cuda(SEMICOLON.format("  // x"))
+    _, row, caret = str(caught.value).splitlines()[:3]
+    assert row[: caret.index("^")].endswith("threadIdx.x")
+
+
 def test_of_a_type_that_is_not_known_one_message_is_left() -> None:
     with pytest.raises(CudaCompileError) as caught:
         compile_cuda("__global__ void k(flaot* y, int n) {\n  y[0] = n;\n}")
