@@ -16,6 +16,9 @@ from labkit.spec import STUB_MESSAGE, Trouble
 from labkit.students_code import is_students, line_of
 from labkit.tree import without_addresses
 
+MAX_LINE = 120
+"""Letters of the student's line that are shown."""
+
 
 class FailedOn(Exception):
     """An error of the answer in one of the many calls that a driver makes in a case: `FailedOn("classify(trace)")`.
@@ -96,7 +99,9 @@ def _line_of_its_own(error: BaseException) -> str | None:
     except Exception:
         # It has none, or is an error that a student made to look like it.
         return None
-    return line[:100] if isinstance(line, str) else None
+    if not isinstance(line, str):
+        return None
+    return line if len(line) <= MAX_LINE else f"{line[: MAX_LINE - 1]}…"
 
 
 def _students_line(error: BaseException) -> str | None:

@@ -8,6 +8,7 @@ import pytest
 
 from labkit.limits import OverLimit, time_limit
 from labkit.spec import Run
+from labkit.troubles import MAX_LINE, trouble_of
 from tests.exercises.small import cell, examined, run
 
 
@@ -55,6 +56,13 @@ def test_the_line_quoted_is_the_student_s_last_one() -> None:
     source = "def inner(x):\n    return torch.stack(x)\n\ndef double(x):\n    return inner(x)\n"
     seen = run(cell(source)["double"])
     assert seen.trouble.where == "line 2: return torch.stack(x)"
+
+
+@pytest.mark.parametrize(("length", "shown"), [(MAX_LINE, "x" * MAX_LINE), (MAX_LINE + 1, "x" * (MAX_LINE - 1) + "…")])
+def test_a_line_that_an_error_brings_along_says_that_it_goes_on(length: int, shown: str) -> None:
+    error = ValueError("no")
+    error.students_line = "x" * length
+    assert trouble_of(error).where == shown
 
 
 def test_there_is_no_line_where_only_our_code_ran() -> None:
