@@ -14,11 +14,14 @@ FIXED = (
     Call("image_for", (("sm_103", "compute_90"), (10, 0))),
     Call("image_for", (("sm_80", "compute_120"), (10, 0))),
     Call("image_for", (("compute_80", "sm_100a", "compute_100a"), (12, 0))),
+    Call("image_for", (("sm_103a", "compute_100a", "sm_100"), (10, 3))),
+    Call("image_for", (("compute_100a", "compute_90", "sm_100a"), (10, 3))),
     Call("image_for", (("sm_80", "compute_86"), (8, 9))),
     Call("image_for", (("sm_80",), (8, 6))),
     Call("image_for", (("sm_89", "compute_80"), (8, 0))),
     Call("image_for", (("compute_80", "compute_90"), (12, 0))),
     Call("image_for", (("compute_80", "sm_100"), (10, 3))),
+    Call("image_for", (("compute_89", "compute_100"), (10, 3))),
 )
 
 

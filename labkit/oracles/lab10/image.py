@@ -26,9 +26,14 @@ class Form:
     specific: bool
 
 
-def read(name: str) -> Form:
+def read(name: str, n_minor: int = 1) -> Form:
+    """n_minor: how many of the digits are taken for the minor version."""
     kind, digits, suffix = re.fullmatch(r"(sm|compute)_(\d+)(a?)", name).groups()
-    return Form(kind == "compute", (int(digits[:-1]), int(digits[-1])), bool(suffix))
+    return Form(kind == "compute", (int(digits[:-n_minor]), int(digits[-n_minor:])), bool(suffix))
+
+
+def major_of_one_digit(name: str) -> Form:
+    return read(name, len(re.sub(r"\D", "", name)) - 1)
 
 
 def fits(form: Form, chip: Chip) -> bool:
@@ -43,6 +48,7 @@ def choose(
     chip: Chip,
     fits: Callable[[Form, Chip], bool] = fits,
     rank: Callable[[Form], tuple] = lambda form: (not form.ptx, form.built),
+    read: Callable[[str], Form] = read,
 ) -> int:
     """The index of the best of those that fit."""
     found = [(rank(read(name)), -i) for i, name in enumerate(names) if fits(read(name), chip)]
@@ -82,6 +88,18 @@ def all_plain(form: Form, chip: Chip) -> bool:
     return fits(Form(form.ptx, form.built, False), chip)
 
 
+def plain_in_its_major(form: Form, chip: Chip) -> bool:
+    return form.built[0] == chip[0] if form.specific else fits(form, chip)
+
+
+def not_before_it(form: Form, chip: Chip) -> bool:
+    return form.built[0] == chip[0] and form.built <= chip if form.specific else fits(form, chip)
+
+
+def equal(form: Form, chip: Chip) -> bool:
+    return form.built == chip
+
+
 def cubins_only(form: Form, chip: Chip) -> bool:
     return not form.ptx and fits(form, chip)
 
@@ -93,6 +111,14 @@ IMAGE = Oracle(
     diagnose=(
         # Some mistakes choose differently only where another does so, too: those stand before it.
         Hint(
+            is_choice(rank=lambda form: (not form.ptx, f"{form.built[0]}{form.built[1]}")),
+            'Versions are compared as text here, and "90" comes after "100". Compare them as numbers, or as pairs.',
+        ),
+        Hint(
+            is_choice(read=major_of_one_digit),
+            "Only the last digit is the minor version, however many there are: sm_120 is for 12.0, and sm_90 for 9.0.",
+        ),
+        Hint(
             is_choice(rank=lambda form: (form.built, not form.ptx)),
             "A cubin that fits goes before PTX, however new the PTX is: nothing has to be assembled.",
         ),
@@ -103,6 +129,11 @@ IMAGE = Oracle(
         Hint(
             is_choice(rank=lambda form: (not form.ptx, 0)),
             "Of several that fit, the driver takes the latest, wherever it stands in the list.",
+        ),
+        Hint(
+            is_choice(rank=lambda form: ()),
+            "This takes the first form that fits. The driver takes the best of them: a cubin before PTX, and the "
+            "latest, wherever it stands in the list.",
         ),
         Hint(
             is_choice(rank=lambda form: (not form.ptx, tuple(-part for part in form.built))),
@@ -126,6 +157,14 @@ IMAGE = Oracle(
             "PTX for a later chip may use what this one does not have: it is assembled for its own chip and "
             "later ones.",
         ),
+        *(
+            Hint(
+                is_choice(fits=rule),
+                "What ends with an a fits exactly the chip that it names: sm_100a runs on 10.0, and not on 10.3, "
+                "although the major version is the same.",
+            )
+            for rule in (plain_in_its_major, not_before_it)
+        ),
         Hint(
             is_choice(fits=all_plain),
             "What ends with an a uses instructions of one chip alone: it fits exactly that chip, PTX included.",
@@ -133,6 +172,11 @@ IMAGE = Oracle(
         Hint(
             is_choice(fits=exact),
             "A cubin runs on later chips of the same major version, too: sm_80 on sm_86 and sm_89.",
+        ),
+        Hint(
+            is_choice(fits=equal),
+            "A form need not be made for this very chip: a cubin runs on later chips of its major version, too, and "
+            "PTX can be assembled for every later chip.",
         ),
     ),
     axis="other forms and chips",
