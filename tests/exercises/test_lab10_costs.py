@@ -16,10 +16,10 @@ from labkit.exercises.lab10.sectors import Load
 from labkit.exercises.lab10.tile import BLOCK, Matrix
 from labkit.measures import MEASURES
 from labkit.oracles.lab10 import block_reduce, indexing, tile
-from labkit.oracles.lab10.sectors import cost
+from labkit.oracles.lab10.sectors import cost, of_the_first_warp
 from labkit.simt import KernelProfile, compile_cuda
 from labkit.spec import CaseRun
-from tests.exercises.harness import solution_of
+from tests.exercises.harness import public_verdict, solution_of
 from tests.simt.harness import require_nvrtc
 
 pytestmark = pytest.mark.lab("10")
@@ -42,6 +42,34 @@ PROBES = "\n".join(
 @pytest.fixture(scope="module", autouse=True)
 def nvrtc() -> None:
     require_nvrtc()
+
+
+def test_of_a_number_that_no_mistake_explains_the_first_warp_is_told() -> None:
+    formula = "def load_cost(n, block, size, stride, offset, every):\n    return -(-n // 32), 7\n"
+    notes = dict(public_verdict("10-sectors", formula).rows)
+    assert notes["note"].startswith("the first warp alone has lanes that read: 32; ")
+    assert "sectors that hold them: 4." in notes["note"]
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        (
+            Load(1000, offset=8),
+            "read: 32; their elements lie within bytes 8 to 135 past a multiple of 32; sectors that hold them: 5.",
+        ),
+        (
+            Load(600, 64, every=50),
+            "read: 1; their elements lie within bytes 0 to 3 past a multiple of 32; sectors that hold them: 1.",
+        ),
+        (
+            Load(90, 20, 8, 2),
+            "read: 20; their elements lie within bytes 0 to 311 past a multiple of 32; sectors that hold them: 10.",
+        ),
+    ],
+)
+def test_what_is_told_of_the_first_warp_is_so(case: Load, words: str) -> None:
+    assert words in of_the_first_warp(CaseRun(case, {}))
 
 
 def loads() -> list[Load]:

@@ -25,9 +25,14 @@ ERRORS = and_faults(
         "race between blocks: writes out[": "Two blocks write the same element of `out`. Each block has a sum of its "
         "own, and a place for it: out[blockIdx.x].",
         "race between blocks:": FAULTS["race between blocks:"],
+        "race: writes of_warp[": "Two threads write the same place of `of_warp`. Of each warp one lane writes, the "
+        "one with t % 32 == 0, and each warp has a place of its own: of_warp[t / 32].",
         "race:": "Two threads touch the same place of shared memory in no given order. Between the write of one and "
         "the read of another there has to be a `__syncthreads()`: after the tile is filled, and after each step of "
         "the tree. Nothing orders the lanes of a warp by itself either.",
+        "uninitialized shared memory: reads s[": "A place of `s` is read that nobody has written. Threads past n "
+        "bring 0, so that there is a number of every thread of the block. There is none beyond: d begins at "
+        "blockDim.x / 2, and only threads t < d add.",
         "uninitialized shared memory:": "A place of shared memory is read that nobody has written. Threads past n "
         "bring 0, and where only as many places as the block has warps were filled, no more than these may be read.",
         "out of bounds: reads x[": "A thread past the end reads x: let threads whose index is not below n bring 0.",
@@ -140,6 +145,12 @@ def first_block_everywhere(run: CaseRun[Sums]) -> object:
     return any(torch.equal(got, played.sum(1)) for played in (first, first * there))
 
 
+def only_the_first_stored(run: CaseRun[Sums]) -> bool:
+    """Whether block 0's sum is there, and no other."""
+    got = run.got["out"]
+    return torch.equal(got[:1], sums(run)[:1]) and bool(got[1:].isnan().all()) and run.case.grid > 1
+
+
 def shuffled_up(run: CaseRun[Sums]) -> bool:
     """Whether the first lanes' own values were doubled in every step, in one of the two rounds or in both."""
     if run.case.kernel != "shuffle_sum":
@@ -186,6 +197,11 @@ BLOCK_REDUCE = Oracle(
             lambda run: bool(run.got["out"].isnan().all()),
             "`out` holds anything before the launch, in the check NaN. Store the sum in it, and do not add to what is "
             "there.",
+        ),
+        Hint(
+            only_the_first_stored,
+            "Only block 0 stores its sum, and the other places of `out` hold what they held before, in the check NaN. "
+            "i == 0 is true in the first block alone: the first thread of each block has threadIdx.x == 0.",
         ),
         Hint(
             first_block_everywhere,

@@ -107,6 +107,10 @@ COALESCING = Oracle(
             "loop run as long as the index is below n.",
         ),
         Hint(
+            lambda run: torch.equal(run.got["y"], run.tree["a"] * run.tree["x"]),
+            "The old y is missing: y[i] becomes a * x[i] + y[i].",
+        ),
+        Hint(
             one_lane_at_a_time,
             "Every element is a request of its own: a single thread works while the other lanes of its warp do "
             "nothing. Let all threads of the grid take part, thread i beginning at element i.",

@@ -29,13 +29,16 @@ class Rules:
     only_writes_race: bool = False
     shared_is_of_a_block: bool = True
     shared_is_not_global: bool = True
+    places_are_told_apart: bool = True
     deadlocks_are_seen: bool = True
     races_come_first: bool = False
     blocks_wait_for_blocks: bool = False
 
 
 def same_place(one: Access, other: Access, rules: Rules) -> bool:
-    if one.place != other.place or (rules.shared_is_not_global and one.space != other.space):
+    if (rules.places_are_told_apart and one.place != other.place) or (
+        rules.shared_is_not_global and one.space != other.space
+    ):
         return False
     own = rules.shared_is_of_a_block and one.space == other.space == "shared"
     return not own or (one.launch, one.block) == (other.launch, other.block)
@@ -161,6 +164,15 @@ COMMUNICATE = Oracle(
             "This trusts a barrier across blocks. `__syncthreads()` waits for the threads of one block only; blocks "
             "run in any order, and what one writes, another may read before or after, whatever barriers stand in "
             "between.",
+        ),
+        Hint(
+            takes(atomics_go_together=False, reads_go_together=False),
+            "This calls every pair of accesses in no given order a race. Two reads change nothing, and two atomic "
+            "updates both take effect, whichever comes first.",
+        ),
+        Hint(
+            takes(places_are_told_apart=False),
+            "This takes all words of a memory for one: s0 and s1 are different words, so compare the place as well.",
         ),
         Hint(
             takes(atomics_go_together=False),

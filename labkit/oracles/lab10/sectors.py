@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,6 +22,7 @@ def cost(
     size: int | None = None,
     stride: int | None = None,
     offset: int | None = None,
+    every: int | None = None,
     through_blocks: bool = False,
     idle_lanes: bool = False,
     masked_lanes: bool = False,
@@ -33,7 +35,7 @@ def cost(
     block = n_blocks * case.block if through_blocks else case.block
     warps = warps_of((1 if through_blocks else n_blocks, 1), (block, 1))
     counted = warps.x - warps.x[:, :1] if every_lane else warps.x
-    asks = warps.there & (past_the_end | (warps.x < case.n)) & (counted % case.every == 0)
+    asks = warps.there & (past_the_end | (warps.x < case.n)) & (counted % (every or case.every) == 0)
     lanes = asks
     if masked_lanes:
         lanes = warps.there & (warps.x < case.n) & asks.any(1, keepdims=True)
@@ -115,6 +117,19 @@ def full_last_warps(run: CaseRun[Load]) -> bool:
     return gave(run, (int(reads.any(1).sum()), n_sectors(case.offset + x * case.stride * case.size, reads)))
 
 
+def of_the_first_warp(run: CaseRun[Load]) -> str:
+    """What one can check by hand: "the first warp alone has lanes that read: 32; …"."""
+    case = run.case
+    n_lanes = len(range(0, min(WARP, case.block, case.n), case.every))
+    last = case.offset + (n_lanes - 1) * case.every * case.stride * case.size
+    _, n_touched = cost(replace(case, n=min(WARP, case.block, case.n)))
+    return (
+        f"the first warp alone has lanes that read: {n_lanes}; their elements lie within bytes {case.offset:,} to "
+        f"{last + case.size - 1:,} past a multiple of 32; sectors that hold them: {n_touched}. The launch is the sum "
+        "over all warps"
+    )
+
+
 def called(run: Observation) -> str:
     case = run.case
     return (
@@ -156,6 +171,10 @@ SECTORS = Oracle(
             plays(every_lane=True),
             "The condition asks i, the thread's number in the whole grid, and not its place in the warp: a warp whose "
             "i has no multiple of `every` reads nothing.",
+        ),
+        Hint(
+            plays(every=1),
+            "`every` is missing: of the lanes below n, only those whose i is a multiple of it read.",
         ),
         Hint(
             plays(idle_lanes=True, idle_warps=True),
@@ -209,6 +228,7 @@ SECTORS = Oracle(
             "they lie, for each warp.",
         ),
     ),
+    fact=of_the_first_warp,
     places={"cost.0": "number of requests", "cost.1": "number of sectors"},
     axis="other sizes, strides, offsets and blocks",
     call=called,

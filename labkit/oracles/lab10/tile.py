@@ -14,6 +14,8 @@ from labkit.oracles.lab10.warps import n_sectors
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Observation, Oracle
 
 FLOAT_BYTES = 4
+SECTORS_OF_A_ROW = 5
+"""The most of 32 floats: where they begin in the middle of a sector."""
 
 ERRORS = and_faults(
     {
@@ -25,8 +27,9 @@ ERRORS = and_faults(
         "out of bounds:": "The tile has 32 × 32 places, and the block has 8 rows of 32 threads: each thread loops over "
         "the tile's rows threadIdx.y, threadIdx.y + 8, and so on, below 32.",
         "uninitialized shared memory:": "A place of the tile is read that nobody has written. Each block has 32 × 8 "
-        "threads and a tile of 32 × 32, so each thread reads four elements and writes four; and where nothing was "
-        "read, because the matrix ends there, nothing may be written.",
+        "threads and a tile of 32 × 32, so each thread reads four elements and writes four. Where the matrix ends, "
+        "the guard of the second loop asks for the place in y: its row, left + i, has to be below cols, and its "
+        "column, top + threadIdx.x, below rows.",
         "race: writes": "Two threads write the same place of the tile. Each row of the tile belongs to one row of the "
         "block: thread (x, y) has the rows y, y + 8, y + 16 and y + 24, so its loops step by 8.",
         "race between blocks:": "Two blocks write or read the same element of y. The tile that block (bx, by) reads "
@@ -114,6 +117,18 @@ def copied(run: CaseRun[Matrix]) -> bool:
     return torch.equal(run.got["y"].flatten(), run.tree["x"].flatten())
 
 
+def reads_the_edge_again(run: CaseRun[Matrix]) -> bool:
+    """Whether only loads are too many, and only where a tile is cut off: at most what whole tiles would touch.
+
+    A strided load is also too many where all tiles are whole, and then this explains nothing.
+    """
+    n_tiles = -(-run.case.rows // SIDE) * -(-run.case.cols // SIDE)
+    if not torch.equal(run.got["y"], transposed(run)) or not (run.case.rows % SIDE or run.case.cols % SIDE):
+        return False
+    loads, stores = run.measured["global_load_sectors"], run.measured["global_store_sectors"]
+    return load_sectors(run) < loads <= n_tiles * SIDE * SECTORS_OF_A_ROW and stores <= store_sectors(run)
+
+
 def mixed_up(run: CaseRun[Matrix]) -> object:
     """Whether each tile holds what it should, in other places."""
     if run.case.rows % SIDE or run.case.cols % SIDE:
@@ -182,6 +197,11 @@ VALUES = (
         "The kernel does not use shared memory. As long as a thread writes what it has read itself, loads or stores "
         "are strided. Declare `__shared__ float tile[32][32];` (an array without `__shared__` belongs to one thread "
         "alone), let each thread put there what it has read, and write what another one has put there.",
+    ),
+    Hint(
+        reads_the_edge_again,
+        "Where the matrix ends, elements are read that another thread reads, too, as with an index that is clamped to "
+        "the last row or column. A thread whose element does not exist has nothing to read: ask before each load.",
     ),
     _of_values(
         mixed_up,

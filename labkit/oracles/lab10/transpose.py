@@ -50,8 +50,9 @@ TRANSPOSE = Oracle(
         ),
         Hint(
             words_in_one_bank(2, SIDE / 2 + 1),
-            "Fewer conflicts, but not none: the words of a column are a row's length apart, and this length has a "
-            "common divisor with 32. An odd length has none.",
+            "Fewer conflicts, but not none. With padding, the words of a column are a row's length apart, and this "
+            "length has a common divisor with 32: an odd length has none. With swizzling, the 32 words of a column "
+            "have to come to 32 banks, so all five bits of the row take part: `j ^ i`.",
         ),
     ),
     errors={
