@@ -14,6 +14,11 @@ UNWRITTEN_BYTE = 0xFF
 _SAME_SIZE = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
+def unwritten_floats(*shape: int) -> Tensor:
+    """A float32 tensor of this shape that nobody has written to, for a kernel to write its result to."""
+    return torch.full(shape, -1, dtype=torch.int32).view(torch.float32)
+
+
 def unwritten(values: Tensor) -> Tensor:
     """Of each element whether all its bits are those of memory that nobody has written to; False for integers."""
     if not values.is_floating_point():

@@ -108,8 +108,9 @@ guesses.take("threads without an element", None, unit="threads")
 # [[exercise 10-indexing]]
 #
 # Write the kernel `adjust`, which changes an image of `rows` × `cols` numbers in place: the element in row r and column c
-# becomes `gain[r] * image[r, c] + bias[c]`. One thread changes one element, and x runs along the columns. The check
-# launches it with blocks of several shapes, on matrices that no block divides, and once with more blocks than needed.
+# becomes `gain[r] * image[r, c] + bias[c]`. One thread changes one element, stores it once, and x runs along the
+# columns. The check launches it with blocks of several shapes, on matrices that no block divides, and once with more
+# blocks than needed.
 #
 # Write the C++ between the braces, within the string. (The grader takes the string from the cell's text, so leave it one
 # plain string.)
@@ -153,7 +154,7 @@ check("10-indexing", adjust)
 # %% [markdown]
 # Your kernel on 200 × 300 numbers, and under it what each of its lines cost. "warp instr." counts an instruction once for
 # each warp that executes it. A line of C++ becomes several instructions, and the head of the kernel is where it reads its
-# arguments. "passes" belong to shared memory, which comes later.
+# arguments. "passes" belong to shared memory and "divergent" to branches; both come later.
 
 # %%
 rows, cols = 200, 300
@@ -376,9 +377,10 @@ for name, profile in {"a piece for each thread": pieces_profile, "yours": axpy_p
     )
 
 # %% [markdown]
-# Both kernels make the same requests. On a GPU some of the difference would be caught by the cache, because the next
-# round of the loop wants the same sectors again. But each processor of an A100 holds up to 2048 threads. At two sectors
-# each, one of x and one of y, they need 131 KB, and it has 192 KB for all purposes.
+# Both kernels make the same requests. On a GPU the cache would catch some of the difference, because the next round of
+# the loop wants the same sectors again, if they are still there. Do not count on it: each processor of an A100 holds up
+# to 2048 threads, and two sectors for each of them, one of x and one of y, are 131 KB. That is two thirds of the 192 KB
+# that its cache and its shared memory have together.
 #
 # **In practice** this is the first thing to look at in Nsight Compute: "Memory Workload Analysis" says "on average, only
 # 4.0 of the 32 bytes transmitted per sector are utilized by each thread", and the source view names the line.
@@ -758,7 +760,7 @@ guesses.settle("steps with all 32 warps busy", right.count(32))
 # </details>
 #
 # "Waiting" counts atomic updates that wait for another lane of their warp. The atomic kernel executes the fewest instructions,
-# but nearly every update waits for 31 others, and warps wait for one another. The shuffles take fewer instructions than the
+# but in each warp 31 of 32 updates wait for another one, and warps wait for one another. The shuffles take fewer instructions than the
 # tree, a quarter of its passes and a tenth of its barriers, and each barrier makes all 32 warps of the block wait for the
 # slowest.
 #
@@ -1369,7 +1371,9 @@ check("10-kernel-life-cycle", fused)
 # Your kernel in its three forms: the C++, the PTX that NVRTC makes of it, and the machine code of an A100, where NVIDIA's
 # disassembler is at hand (it comes with Triton). Move the slider from line to line; accesses to memory are bold.
 # `ld.global.v4.f32` in PTX and `LDG.E.128` in machine code are loads of 16 bytes. The assembler writes everything anew, in
-# real registers and in another order, sometimes with more instructions than the PTX and sometimes with fewer.
+# real registers and in another order, sometimes with more instructions than the PTX and sometimes with fewer: that for
+# sm_100, a B200, may write out a loop over single elements ten times and more. So the last cell counts what stands in the
+# code, and not what runs.
 
 # %% tags=["figure"]
 labkit.figures.life_player(fused, "fused")
@@ -1499,8 +1503,9 @@ labkit.figures.source_heat(tiles, "passes")
 # [[exercise 10-scan]]
 #
 # Write the kernel `scan`: each block of `blockDim.x` threads computes the prefix sums of its own `8 * blockDim.x`
-# elements, beginning at 0 in every block. Thread t of a block has 8 elements that follow one another. `blockDim.x` is a
-# power of two from 32 to 256. At most 3.25 additions an element are allowed, so rounds over all elements are too many.
+# elements, beginning at 0 in every block. Thread t of a block has 8 elements that follow one another. n is any number,
+# so the last block may have fewer. `blockDim.x` is a power of two from 32 to 256. At most 3.25 additions an element are
+# allowed, so rounds over all elements are too many.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -1568,7 +1573,8 @@ for name, source in {"yours": scan, **lab10.SCANS}.items():
 
 # %% [markdown]
 # Fewest additions is not least work. Blelloch's tree needs 2 additions an element, but most of its rounds keep only a few
-# threads busy, its strides of powers of two run into bank conflicts, and it has twice as many rounds. Adding up in
+# threads busy, its strides of powers of two run into bank conflicts, and it has twice as many rounds as Hillis and
+# Steele's scan, if with one barrier for each in place of two. Adding up in
 # registers first takes a few additions more and a third of the instructions. n log n additions are the better choice
 # only for so few elements that all of them have a lane anyway: within a warp, where the rounds are five shuffles.
 #

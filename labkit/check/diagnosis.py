@@ -95,10 +95,14 @@ def _n_elements(tree: Tree) -> int:
     return sum(leaf.numel() if hasattr(leaf, "numel") else 1 for _, leaf in leaves(tree))
 
 
+STORES = {"store_bytes", "global_store_sectors"}
+"""Measures that an answer has whose results kernels store to memory: Triton's, and those in CUDA C++."""
+
+
 def unwritten_memory(found: Mismatch, run: CaseRun) -> str | None:
     """How much of a wrong result rests on memory that no kernel stored to, if the first wrong element does."""
     values = dict(leaves(run.got)).get(found.path)
-    if found.kind != "value" or "store_bytes" not in run.measured or not isinstance(values, torch.Tensor):
+    if found.kind != "value" or not STORES & {*run.measured} or not isinstance(values, torch.Tensor):
         return None
     missing = unwritten(values)
     if not missing[found.index or ()]:

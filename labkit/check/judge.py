@@ -35,6 +35,9 @@ _STORE_HINT = (
     "Not every place was stored to. Look at the grid, which has to be rounded up, and at the offsets and the mask of "
     "the store."
 )
+_CUDA_STORE_HINT = (
+    "Not every place was stored to: see which threads come to the store, under which condition, and at which index."
+)
 
 
 def judge(
@@ -132,7 +135,8 @@ def _fault(exercise: Exercise, oracle: Oracle, run: CaseRun) -> _Failure | None:
     if mismatch:
         rows = case_row + _shown(oracle, run, mismatch) + _mismatch_rows(oracle, mismatch)
         if nothing := unwritten_memory(mismatch, run):
-            return _Failure("failed", (*rows, ("note", nothing)), _STORE_HINT, run)
+            hint = _STORE_HINT if "store_bytes" in run.measured else _CUDA_STORE_HINT
+            return _Failure("failed", (*rows, ("note", nothing)), hint, run)
         return _Failure("failed", rows, hint_on_form(mismatch, run.got), run)
     for holds in oracle.judge:
         if problem := _problem(holds, run):

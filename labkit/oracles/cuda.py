@@ -16,6 +16,8 @@ Limit = float | Callable[[CaseRun], float]
 """A number, or run -> a number."""
 
 FAULTS: Mapping[str, str] = {
+    " of shared memory, but the block has": "A place lies past the end of shared memory: an array there is too short "
+    "for the index. See for how many threads or elements it needs room, and how large the index can get.",
     "out of bounds: reads": "A thread reads past the end of what it was given. The last block has more threads than "
     "there are elements left: let each thread look whether its own index exists before it reads.",
     "out of bounds: writes": "A thread writes past the end of what it was given. The last block has more threads than "

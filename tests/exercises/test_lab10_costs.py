@@ -72,6 +72,15 @@ def test_what_is_told_of_the_first_warp_is_so(case: Load, words: str) -> None:
     assert words in of_the_first_warp(CaseRun(case, {}))
 
 
+def test_a_place_that_no_thread_stores_to_is_no_error_of_arithmetic() -> None:
+    source = solution_of("10-block-reduce")
+    half = source.replace("if (t == 0) out", "if (t == 0 && blockIdx.x % 2) out")
+    assert half != source
+    verdict = public_verdict("10-block-reduce", half)
+    assert dict(verdict.rows)["note"].endswith("values rest on memory that no kernel stored to")
+    assert verdict.hint.startswith("Not every place was stored to: see which threads come to the store")
+
+
 def loads() -> list[Load]:
     rng, found = Random(10), []
     for _ in range(40):

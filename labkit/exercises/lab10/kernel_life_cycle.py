@@ -9,6 +9,7 @@ import torch
 from labkit.exercises.cuda import cuda_source, kernel_of
 from labkit.simt.cubin import compile_cubin
 from labkit.spec import Answer, Case, Exercise, Run
+from labkit.unwritten import unwritten_floats
 
 THREADS, PER_THREAD = 256, 4
 ARCHS = (80, 90, 100)
@@ -41,7 +42,7 @@ def fused_inputs(case: Fused, gen: torch.Generator) -> dict[str, torch.Tensor]:
 
 
 def drive_fused(ans, case: Fused, tree: dict, stage) -> dict[str, object]:
-    z = torch.full((case.z_at + case.n,), float("nan"))[case.z_at :]
+    z = unwritten_floats(case.z_at + case.n)[case.z_at :]
     with stage.meter("cuda"):
         kernel = kernel_of(ans.fused, "fused")
         kernel.launch(case.grid, THREADS, tree["x"][case.x_at :], tree["y"][case.y_at :], z, case.n)

@@ -29,8 +29,19 @@ ERRORS = and_faults(
 
 @once
 def mixed(run: CaseRun[Mixture]) -> torch.Tensor:
-    """What `hard` makes of every element, in 64 bits of which 32 are used."""
-    v = run.tree["x"].long() & 0xFFFFFFFF
+    """What `hard` makes of every element."""
+    return hard(run.tree["x"])
+
+
+@once
+def mixed_indices(run: CaseRun[Mixture]) -> torch.Tensor:
+    """What it makes of every element's index."""
+    return hard(torch.arange(run.case.n))
+
+
+def hard(values: torch.Tensor) -> torch.Tensor:
+    """In 64 bits of which 32 are used."""
+    v = values.long() & 0xFFFFFFFF
     for _ in range(ROUNDS):
         v = v ^ (v << 13) & 0xFFFFFFFF
         v = v ^ v >> 17
@@ -103,6 +114,11 @@ DIVERGENCE = Oracle(
             wrong_at(lambda run: (run.tree["x"] < 0) & (run.got["y"] == UNTOUCHED)),
             "Some negative elements were never stored. A block may have as many of them as threads, so the list needs "
             "room for blockDim.x indices, and threads of all warps have to work it off.",
+        ),
+        Hint(
+            wrong_at(lambda run: (run.tree["x"] < 0) & (run.got["y"] == mixed_indices(run))),
+            "`hard` was given the index of an element, which is what the list holds. It takes the element: x at that "
+            "index.",
         ),
         Hint(
             stored_by_place,

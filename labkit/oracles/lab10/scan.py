@@ -62,7 +62,23 @@ def half_as_far(run: CaseRun[Prefix]) -> torch.Tensor:
 def within_warps(run: CaseRun[Prefix]) -> object:
     if run.case.block == WARP:
         return CANNOT_TELL
-    return is_result(lambda run: in_pieces(run.tree["x"], 32 * PER_THREAD))(run)
+    return is_result(lambda run: in_pieces(run.tree["x"], WARP * PER_THREAD))(run)
+
+
+def only_the_first_block(run: CaseRun[Prefix]) -> bool:
+    """Whether the first block's elements are right, and no others stored."""
+    got, piece = run.got["y"], run.case.piece
+    return torch.equal(got[:piece], right(run)[:piece]) and len(got) > piece and bool(got[piece:].isnan().all())
+
+
+def one_total_after_the_other(run: CaseRun[Prefix]) -> bool:
+    """Whether the values are right, and each thread adds the totals of all threads before it, one by one."""
+    if not torch.equal(run.got["y"], right(run)):
+        return False
+    n_threads = run.case.n_blocks * run.case.block
+    of_totals = n_threads * (run.case.block - 1) / 2
+    own = run.measured["arithmetic"] - of_totals
+    return run.case.n <= own <= 2 * n_threads * PER_THREAD
 
 
 def launched(run: Observation) -> str:
@@ -82,6 +98,16 @@ SCAN = Oracle(
         ),
     ),
     diagnose=(
+        Hint(
+            only_the_first_block,
+            "Only the first block's elements are stored. Thread t of block b begins at element "
+            "8 * (b * blockDim.x + t).",
+        ),
+        Hint(
+            one_total_after_the_other,
+            "The sums are right, but each thread adds up the totals of all threads before it, one after the other: "
+            "thread t makes t additions. With the rounds it takes log2(blockDim.x).",
+        ),
         Hint(
             is_result(lambda run: right(run) - run.tree["x"]),
             "That is the sum of all elements before this one: the element itself belongs to it, too.",

@@ -60,9 +60,11 @@ def ideal_stores(run: CaseRun[Product]) -> int:
 
 
 def is_result(play: Callable[[CaseRun[Product]], torch.Tensor | None]) -> Callable[[CaseRun[Product]], object]:
-    """Whether a mistake gives exactly this result. play: None where it cannot be told."""
+    """Whether a mistake gives exactly this result, which is not the right one. play: None where it cannot be told."""
 
     def explains(run: CaseRun[Product]) -> object:
+        if torch.equal(run.got["c"], right(run)):
+            return False
         played = play(run)
         return CANNOT_TELL if played is None else torch.equal(run.got["c"], played)
 
@@ -81,6 +83,18 @@ def stale(run: CaseRun[Product]) -> torch.Tensor | None:
     end = run.case.k - rest
     kept = slice(end - TILE + rest, end)
     return right(run) + run.tree["a"][:, kept] @ run.tree["b"][kept]
+
+
+def turned_tiles(run: CaseRun[Product], a: bool, b: bool) -> torch.Tensor:
+    """What comes out where each tile of A, or of B, is read with rows for columns."""
+    case = run.case
+    m, n, k = (-(-size // TILE) * TILE for size in (case.m, case.n, case.k))
+    full_a, full_b = torch.zeros(m, k), torch.zeros(k, n)
+    full_a[: case.m, : case.k], full_b[: case.k, : case.n] = run.tree["a"], run.tree["b"]
+    of_a, of_b = (each.unfold(0, TILE, TILE).unfold(1, TILE, TILE) for each in (full_a, full_b))
+    of_a, of_b = of_a.mT if a else of_a, of_b.mT if b else of_b
+    tiles = torch.einsum("mkij,knjl->mnil", of_a, of_b)
+    return tiles.transpose(1, 2).reshape(m, n)[: case.m, : case.n]
 
 
 def reached_with_x_for_rows(run: CaseRun[Product]) -> object:
@@ -137,6 +151,15 @@ TILED_MATMUL = Oracle(
         Hint(
             is_result(lambda run: first_k(run, min(TILE, run.case.k))),
             "Only the first tiles along k are in the result: move on along the columns of A and the rows of B.",
+        ),
+        *(
+            Hint(
+                is_result(lambda run, a=a, b=b: turned_tiles(run, a, b)),
+                f"{'Both tiles are' if a and b else f'The tile of {name} is'} read with rows and columns exchanged. "
+                "For element (row, col) of C take row y of the tile of A and column x of the tile of B: "
+                "ta[y][i] * tb[i][x].",
+            )
+            for name, a, b in (("A", True, False), ("B", False, True), ("both", True, True))
         ),
         Hint(
             is_result(stale),
