@@ -759,10 +759,10 @@ guesses.settle("steps with all 32 warps busy", right.count(32))
 #
 # </details>
 #
-# "Waiting" counts atomic updates that wait for another lane of their warp. The atomic kernel executes the fewest instructions,
-# but in each warp 31 of 32 updates wait for another one, and warps wait for one another. The shuffles take fewer instructions than the
-# tree, a quarter of its passes and a tenth of its barriers, and each barrier makes all 32 warps of the block wait for the
-# slowest.
+# "Waiting" counts atomic updates that wait for another lane of their warp. The atomic kernel executes the fewest
+# instructions, but in each warp 31 of 32 updates wait for another one, and warps wait for one another. The shuffles take
+# fewer instructions than the tree, a quarter of its passes and a tenth of its barriers, and each barrier makes all 32
+# warps of the block wait for the slowest.
 #
 # **In practice** PyTorch's `block_reduce.cuh` is your `shuffle_sum`, and so are the norms and softmaxes of most
 # libraries. CUB's `cub::BlockReduce` adds by warps, too, unless you ask for another algorithm. In Triton it is
@@ -1372,8 +1372,8 @@ check("10-kernel-life-cycle", fused)
 # disassembler is at hand (it comes with Triton). Move the slider from line to line; accesses to memory are bold.
 # `ld.global.v4.f32` in PTX and `LDG.E.128` in machine code are loads of 16 bytes. The assembler writes everything anew, in
 # real registers and in another order, sometimes with more instructions than the PTX and sometimes with fewer: that for
-# sm_100, a B200, may write out a loop over single elements ten times and more. So the last cell counts what stands in the
-# code, and not what runs.
+# sm_100, a B200, may write out a loop over single elements many times. So the last cell counts what stands in the code,
+# and not what runs.
 
 # %% tags=["figure"]
 labkit.figures.life_player(fused, "fused")
@@ -1574,9 +1574,9 @@ for name, source in {"yours": scan, **lab10.SCANS}.items():
 # %% [markdown]
 # Fewest additions is not least work. Blelloch's tree needs 2 additions an element, but most of its rounds keep only a few
 # threads busy, its strides of powers of two run into bank conflicts, and it has twice as many rounds as Hillis and
-# Steele's scan, if with one barrier for each in place of two. Adding up in
-# registers first takes a few additions more and a third of the instructions. n log n additions are the better choice
-# only for so few elements that all of them have a lane anyway: within a warp, where the rounds are five shuffles.
+# Steele's scan (with one barrier each, where that needs two). Adding up in registers first takes a few additions more and
+# a third of the instructions. n log n additions are the better choice only for so few elements that all of them have a
+# lane anyway: within a warp, where the rounds are five shuffles.
 #
 # **In practice:** `torch.cumsum`, or `cub::BlockScan`, which does what you did, with shuffles for the totals.
 
