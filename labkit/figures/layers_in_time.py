@@ -70,11 +70,11 @@ def held_through_layers(held: Mapping[str, Sequence[int]]) -> Figure:
     for (name, n_bytes), colour in zip(held.items(), (YOURS, OTHER)):
         n_layers = len(n_bytes) // 2
         axes.plot(range(len(n_bytes)), [one / 1e6 for one in n_bytes], "o-", color=colour, markersize=4, label=name)
-    names = [str(n) for n in range(1, n_layers + 1)] + [str(n) for n in range(n_layers, -1, -1)]
+    names = [str(n) for n in range(1, n_layers + 1)] + [str(n) for n in range(n_layers, 0, -1)] + ["end"]
     axes.set_xticks(range(2 * n_layers + 1), names)
     axes.axvline(n_layers - 0.5, color=TRUTH, linewidth=1, linestyle="--")
     axes.set_ylim(bottom=0)
-    axes.set_xlabel("after layer (left of the dashed line forward, right of it backward)")
+    axes.set_xlabel("left of the dashed line: after this layer's forward pass; right: before its backward pass")
     axes.set_title("held by a rank, MB", loc="left", fontsize=10)
     figure.alt = "Held by a rank between layers at most: " + ", ".join(
         f"{name} {max(n_bytes) / 1e6:.1f} MB" for name, n_bytes in held.items()

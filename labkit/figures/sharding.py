@@ -22,13 +22,16 @@ TITLES = {"ddp": "DDP", "zero1": "ZeRO-1", "zero2": "ZeRO-2", "zero3": "ZeRO-3",
 CARD_GB = 80
 RANKS_PER_NODE = 8
 NODES = (1, 2, 4, 8, 16, 32, 64, 128)
-SIZES_B = (0.1, 0.5, 1, 3, 7.5, 13, 30, 70, 180, 405)
+SIZES_B = (0.1, 0.5, 1, 3, 7.5, 13, 18, 30, 70, 180, 405)
+"""Of the sliders. 18: ZeRO-1 fits from 32 ranks on; all others fit with it on 8 ranks or never."""
 
 FLOPS_PER_S, NODE_BYTES_PER_S, GPU_BYTES_PER_S = 400e12, 50e9, 200e9
 HEAD = 128
 """A model of width h has h / 128 layers of 12 h² parameters, as the models of the GPT-3 paper do within a factor 2."""
 CURVES = {"ddp": "#5f6b7a", "zero1": "#E69F00", "zero3": "#0072B2", "hybrid": "#009E73"}
-N_POINTS = 200
+N_POINTS = 100
+SMALLEST, LARGEST = 10**8.5, 1e12
+N_HALVINGS = 40
 
 
 def sharding_bars(bytes_kept: BytesKept, bytes_sent: BytesSent, params_b: float = 7.5, n_nodes: int = 8) -> Figure:
@@ -134,22 +137,32 @@ def tokens_that_cover(sent: tuple[float, float], n_params: float) -> float:
 def tokens_that_hide(bytes_kept: BytesKept, bytes_sent: BytesSent, n_nodes: int = 8) -> Figure:
     """Against the model's size: tokens that fit on a rank (curves), and tokens that hide what it sends (flat lines)."""
     figure, axes = new_figure(8.0, 4.0)
-    sizes = [10 ** (8.5 + 3.5 * k / N_POINTS) for k in range(N_POINTS + 1)]
     for method, colour in CURVES.items():
-        fit = [tokens_that_fit(bytes_kept(method, size, n_nodes, RANKS_PER_NODE), size) or math.nan for size in sizes]
-        cover = [tokens_that_cover(bytes_sent(method, size, n_nodes, RANKS_PER_NODE), size) for size in sizes]
-        axes.plot(sizes, fit, color=colour, linewidth=1.8, label=TITLES[method])
-        axes.plot(sizes, cover, color=colour, linewidth=1.0, linestyle="--")
-        size = crossing(sizes, fit, cover)
-        if size is not None:
-            axes.plot([size], [cover[0]], "o", color=colour, markersize=6)
+
+        def fit(size: float, method: str = method) -> float:
+            return tokens_that_fit(bytes_kept(method, size, n_nodes, RANKS_PER_NODE), size)
+
+        def cover(size: float, method: str = method) -> float:
+            return tokens_that_cover(bytes_sent(method, size, n_nodes, RANKS_PER_NODE), size)
+
+        end = last_size(lambda size, fit=fit: fit(size) > 0)
+        sizes = [SMALLEST * (end / SMALLEST) ** (k / N_POINTS) for k in range(N_POINTS)]
+        # Where little is left the curve falls steeply: three points for each halving of it.
+        sizes += [end * (1 - 2 ** (-k / 3)) for k in range(3, 60)]
+        sizes = sorted(size for size in sizes if size >= SMALLEST)
+        axes.plot(sizes, list(map(fit, sizes)), color=colour, linewidth=1.8, label=TITLES[method])
+        axes.plot([SMALLEST, LARGEST], [cover(SMALLEST), cover(LARGEST)], color=colour, linewidth=1.0, linestyle="--")
+        size = last_size(lambda size, fit=fit, cover=cover: fit(size) >= cover(size))
+        if size < LARGEST:
+            axes.plot([size], [cover(size)], "o", color=colour, markersize=6)
             axes.annotate(
                 f"{size / 1e9:.3g} B",
-                (size, cover[0]),
-                (7, -13 if method == "hybrid" else 8),
+                (size, cover(size)),
+                (7, -14 if method == "hybrid" else 9),
                 textcoords="offset points",
                 fontsize=9,
                 color=colour,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
             )
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -162,9 +175,15 @@ def tokens_that_hide(bytes_kept: BytesKept, bytes_sent: BytesSent, n_nodes: int 
     return figure
 
 
-def crossing(sizes: list[float], fit: list[float], cover: list[float]) -> float | None:
-    """The smallest size at which fewer tokens fit than are needed to hide the traffic; None where there is none."""
-    return next((size for size, a, b in zip(sizes, fit, cover, strict=True) if not a >= b), None)
+def last_size(holds: Callable[[float], bool]) -> float:
+    """Up to which number of parameters something holds that holds for small models, between SMALLEST and LARGEST."""
+    if holds(LARGEST):
+        return LARGEST
+    low, high = math.log(SMALLEST), math.log(LARGEST)
+    for _ in range(N_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(math.exp(middle)) else (low, middle)
+    return math.exp(low)
 
 
 def _labels(axes: Axes, values: list[float], shift: float = 0.0) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 
@@ -11,7 +12,15 @@ from torch import Tensor, nn
 
 from labkit import figures
 from labkit.figures.collective_trace import trace_collective
-from labkit.figures.sharding import crossing, sharding_bars, tokens_that_cover, tokens_that_fit
+from labkit.figures.sharding import (
+    LARGEST,
+    NODES,
+    SIZES_B,
+    last_size,
+    sharding_bars,
+    tokens_that_cover,
+    tokens_that_fit,
+)
 from labkit.figures.two_halves import halves_of
 from labkit.material.lab16 import Trained
 from labkit.material.lab16_timeline import WIDTH, UnitSpans, unit_timeline
@@ -51,20 +60,36 @@ def test_bars_show_what_is_kept_and_sent() -> None:
 
 
 def test_where_communication_dominates_is_marked() -> None:
-    assert crossing([1, 2, 3], [9, 5, 1], [4, 4, 4]) == 3
-    assert crossing([1, 2], [9, math.nan], [4, 4]) == 2
-    assert crossing([1, 2], [9, 8], [4, 4]) is None
+    assert math.isclose(last_size(lambda size: size <= 3e9), 3e9)
+    assert last_size(lambda size: True) == LARGEST
     assert tokens_that_fit(80e9, 1e9) == 0
     assert math.isclose(tokens_that_fit(40e9, 12 * 128**2), 40e9 / 256)
     assert math.isclose(tokens_that_cover((200e9, 0), 50e9), 1000)
-    figure = figures.tokens_that_hide(kept, sent)
-    assert any(text.get_text().endswith(" B") for text in figure.axes[0].texts)
+
+
+def test_a_mark_lies_on_its_curve_and_on_its_line_and_fits() -> None:
+    axes = figures.tokens_that_hide(kept, sent).axes[0]
+    marks = {line.get_color(): line.get_xydata()[0] for line in axes.lines if line.get_marker() == "o"}
+    assert len(marks) == len(axes.texts) > 1
+    for line in axes.lines:
+        if line.get_marker() != "o" and line.get_color() in marks:
+            x, y = (math.log(one) for one in marks[line.get_color()])
+            points = [(math.log(a), math.log(b)) for a, b in line.get_xydata() if b]
+            (a, b), (c, d) = next(pair for pair in itertools.pairwise(points) if pair[0][0] <= x <= pair[1][0])
+            assert abs(b + (d - b) * (x - a) / (c - a) - y) < 0.1
+    assert marks["#5f6b7a"][0] < 5e9, "80 GB hold 5 billion parameters with DDP, and no token beside them"
 
 
 def test_bars_of_what_is_held_end_where_the_parts_do() -> None:
     figure = figures.held_by_stage({"a": Trained(1, 2000, 3000, 5000, 0.5), "b": Trained(1, 1000, 0, 500, 0.5)})
     ends = [bar.get_x() + bar.get_width() for bar in figure.axes[0].patches]
     assert ends == [2, 5, 10, 1, 1, 1.5] and "a 10 kB" in figure.alt
+
+
+def test_the_sliders_have_a_size_at_which_zero1_begins_to_fit() -> None:
+    """The text asks from how many ranks on it does."""
+    fits = {size: [4 * size + 12 * size / (8 * nodes) <= 80 for nodes in NODES] for size in SIZES_B}
+    assert fits[18] == [False, False, True, True, True, True, True, True] and NODES[2] == 4
 
 
 def test_a_layer_is_whole_in_four_of_nine_stages() -> None:
@@ -76,7 +101,7 @@ def test_a_layer_is_whole_in_four_of_nine_stages() -> None:
 def test_lines_show_what_was_held() -> None:
     axes = figures.held_through_layers({"yours": [10**6, 2 * 10**6, 10**6], "other": [3 * 10**6] * 3}).axes[0]
     assert [list(line.get_ydata()) for line in axes.lines[:2]] == [[1, 2, 1], [3, 3, 3]]
-    assert [text.get_text() for text in axes.get_xticklabels()] == ["1", "1", "0"]
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["1", "1", "end"]
 
 
 def test_the_timeline_shows_every_span() -> None:
