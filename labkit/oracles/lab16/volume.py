@@ -13,10 +13,10 @@ from labkit.exercises.lab16.volume import Volume
 from labkit.oracles.calls import as_call
 from labkit.oracles.lab16.deepspeed import batch_fault, config_fits, has_fault, precision_fault
 from labkit.oracles.lab16.volume_mistakes import (
-    FLAT,
     a_rank_s_share_crosses,
     all_ranks_cross,
     as_if,
+    between,
     close,
     either,
     in_and_between,
@@ -26,6 +26,7 @@ from labkit.oracles.lab16.volume_mistakes import (
     mesh_is_turned_round,
     multiplied,
     n_of_states,
+    own_part_sent,
     passed_often,
     weights,
 )
@@ -108,12 +109,15 @@ VOLUME = Oracle(
             "PyTorch reads a mesh of two dimensions as (replicas, shards): it cuts along the second one.",
         ),
         Hint(
-            as_if("sent", "ddp", wrong=weights),
+            either(
+                as_if("sent", "ddp", wrong=weights),
+                as_if("sent", "ddp", wrong=lambda case: passed_often(case, 1)),
+            ),
             "DDP's all-reduce is a reduce-scatter and an all-gather. A rank sends (n-1)/n of S bytes in each of the "
             "two, where S is the gradients' 2 bytes a parameter: not S in all.",
         ),
         Hint(
-            multiplied(lambda case: case.n_ranks / (case.n_ranks - 1) if case.n_ranks > 1 else 1, *FLAT),
+            own_part_sent,
             "A rank never sends its own part of the result to itself: each pass around the ring costs (n-1)/n of S.",
         ),
         Hint(
@@ -194,7 +198,10 @@ VOLUME = Oracle(
             "Between the nodes a rank averages its shard only, and that is 1/ranks_per_node of the gradient.",
         ),
         Hint(
-            as_if("sent", "hybrid", wrong=lambda case: passed_often(case, 3 * case.n_micro)),
+            either(
+                as_if("sent", "hybrid", wrong=lambda case: passed_often(case, 3 * case.n_micro)),
+                as_if("sent", "hybrid", wrong=lambda case: passed_often(case, 3 * case.n_micro) + between(case)),
+            ),
             "Hybrid sharding cuts the model over the ranks of one node: the three passes are among ranks_per_node "
             "ranks, and only the gradient's shard goes from node to node.",
         ),
@@ -220,6 +227,7 @@ VOLUME = Oracle(
         Hint(
             either(
                 as_if("kept", "zero1", wrong=lambda case: 2 * case.n_params + 14 * case.n_params / case.n_ranks),
+                as_if("kept", "zero1", wrong=lambda case: 16 * case.n_params / case.n_ranks),
                 as_if("kept", "zero2", wrong=lambda case: 16 * case.n_params / case.n_ranks),
                 as_if("kept", "zero2", wrong=lambda case: 4 * case.n_params + 12 * case.n_params / case.n_ranks),
                 as_if("kept", "zero3", wrong=lambda case: 2 * case.n_params + 14 * case.n_params / case.n_ranks),

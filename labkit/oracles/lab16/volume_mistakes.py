@@ -63,10 +63,14 @@ def passed_often(case: Volume, often: float) -> float:
     return often * less_own(case.n_ranks) * weights(case)
 
 
+def between(case: Volume) -> float:
+    """What a rank sends to average its shard with the other nodes."""
+    return 2 * less_own(case.n_nodes) * weights(case) / case.ranks_per_node
+
+
 def in_and_between(case: Volume, passes: float, n_averaged: float = 1) -> float:
     """What a rank sends with hybrid sharding: passes within its node, and its shard averaged with other nodes."""
-    shard = weights(case) / case.ranks_per_node
-    return passes * less_own(case.ranks_per_node) * weights(case) + n_averaged * 2 * less_own(case.n_nodes) * shard
+    return passes * less_own(case.ranks_per_node) * weights(case) + n_averaged * between(case)
 
 
 def multiplied(factor: Callable[[Volume], float], *methods: str) -> Callable[[CaseRun[Volume]], Any]:
@@ -83,12 +87,24 @@ def multiplied(factor: Callable[[Volume], float], *methods: str) -> Callable[[Ca
     return when
 
 
+def own_part_sent(run: CaseRun[Volume]) -> Any:
+    """Every pass costs S. One rank, which sends nothing, sends S in each pass then, and how many there are is open."""
+    case, right = run.case, run.expected["sent"]
+    if case.method == "hybrid":
+        wrong = (right - between(case)) / less_own(case.ranks_per_node) + between(case)
+        return close(run.got["sent"], wrong) if is_wrong(run, "sent") else CANNOT_TELL
+    if case.n_ranks == 1:
+        return CANNOT_TELL if (run.got["sent"] / weights(case)).is_integer() else False
+    return close(run.got["sent"], right / less_own(case.n_ranks))
+
+
 def n_of_states(case: Volume) -> int:
     """Over how many ranks the optimizer's states are cut."""
     return {"ddp": 1, "hybrid": case.ranks_per_node}.get(case.method, case.n_ranks)
 
 
 FLAT = ("ddp", "zero1", "zero2", "zero3")
+"""Methods in which all ranks are one ring."""
 
 
 def mesh_as_if(*methods: str, wrong: Callable[[Volume], tuple[int, int]]) -> Callable[[CaseRun[Volume]], Any]:
