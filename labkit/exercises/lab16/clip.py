@@ -36,7 +36,7 @@ def parts_inputs(case: Parts, gen: torch.Generator) -> dict[str, Any]:
 
 
 def drive_clip(ans, case: Parts, tree: dict, stage) -> dict[str, Any]:
-    """The norm, and all gradients afterwards."""
+    """The norm, all gradients afterwards, and whether each is still in the memory where it was."""
 
     def with_grad(grad: Tensor) -> Tensor:
         param = torch.zeros_like(grad, device=stage.device).requires_grad_()
@@ -45,11 +45,14 @@ def drive_clip(ans, case: Parts, tree: dict, stage) -> dict[str, Any]:
         return param
 
     shards, replicated = (list(map(with_grad, grads)) for grads in (tree["mine"]["shards"], tree["replicated"]))
+    given = [p.grad for p in [*shards, *replicated] if len(p)]
     norm = ans.clip_sharded(stage.comm, shards, replicated, case.max_norm)
+    left = [p.grad for p in [*shards, *replicated] if len(p)]
     return {
         "norm": float(norm),
         "shards": [p.grad for p in shards if len(p)],
         "replicated": [p.grad for p in replicated],
+        "in_place": all(b is not None and a.data_ptr() == b.data_ptr() for a, b in zip(given, left, strict=True)),
     }
 
 

@@ -71,6 +71,20 @@ def gradients_are_clipped(run: CaseRun[Parts]) -> str | None:
     return None
 
 
+def changed_in_place(run: CaseRun[Parts]) -> str | None:
+    """A property: who held a gradient before, such as a bucket, sees it clipped."""
+    for rank, one in enumerate(run.got["ranks"]):
+        if not one["in_place"]:
+            return f"a parameter of rank {rank} has another gradient than before, and its own was not multiplied"
+    return None
+
+
+changed_in_place.hint = (
+    "p.grad = p.grad * factor makes a second gradient, and whoever holds the first one, such as a bucket of DDP, sees "
+    "nothing of it. Multiply in place: p.grad.mul_(factor), or p.grad *= factor."
+)
+
+
 def _factor(before: Tensor, after: Tensor) -> float:
     return float(after.double().sum() / before.double().sum())
 
@@ -134,7 +148,7 @@ def in_words(run: Observation) -> str:
 CLIP = Oracle(
     id="16-clip",
     call=in_words,
-    judge=(inputs_untouched, norms_are_right, gradients_are_clipped),
+    judge=(inputs_untouched, norms_are_right, gradients_are_clipped, changed_in_place),
     axis="numbers of ranks, uneven and empty shards, and 16-bit gradients",
     errors={
         "'NoneType' object has no attribute": "A shard without elements has no gradient: its .grad is None. It adds "
