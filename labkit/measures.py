@@ -105,7 +105,7 @@ _TABLE = (
     Measure("global_store_sectors", "cuda", "sectors", "sum", "text"),
     Measure("global_sectors", "cuda", "sectors", "sum", "text"),
     Measure("shared_requests", "cuda", "requests", "sum", "text"),
-    Measure("shared_wavefronts", "cuda", "wavefronts", "sum", "text"),
+    Measure("shared_wavefronts", "cuda", "passes", "sum", "text"),
     Measure("bank_conflicts", "cuda", "bank conflicts", "sum", "text"),
     Measure("local_requests", "cuda", "requests", "sum", "text"),
     Measure("atomic_lanes", "cuda", "atomic updates", "sum", "text"),
