@@ -1170,8 +1170,8 @@ guesses.settle("bugs that change the first loss", n_seen)
 #
 # One: `"one seed"` changes the forward pass. (Nobody would notice that either without the right loss beside it: it is a
 # plausible loss, only with other dropout masks.) Eight of the others are in the backward pass or after it, and the bias
-# that is added on every rank is still 0. The losses of later steps do differ, but you have no right ones to compare
-# them with.
+# that is added on every rank is still 0. (The run with a tied weight is one of another model, so both of its losses are
+# others.) The losses of later steps do differ, but you have no right ones to compare them with.
 #
 # </details>
 #

@@ -147,7 +147,7 @@ def pipeline_memory(runs: Mapping[str, ScheduleRun], names: str = "stage") -> La
     axes.set_xticks(range(n_ranks), [f"{names} {rank}" for rank in range(n_ranks)])
     axes.grid(False, axis="x")
     axes.margins(y=0.15)
-    axes.set_title("activations kept alive at the peak", loc="left", fontsize=10)
+    axes.set_title("activations kept alive at the peak, micro-batches", loc="left", fontsize=10)
     axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.alt = "Kept alive at most: " + "; ".join(
         f"{name} {_listed(run.peak_live)} in {run.makespan:g} units of time" for name, run in runs.items()

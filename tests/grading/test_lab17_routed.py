@@ -109,4 +109,4 @@ def test_moments_that_an_answer_marks_when_it_likes_earn_nothing(server) -> None
     assert MARKS_WHEN_NOTHING_IS_LEFT.count("ctx.whole") == 4
     result = graded(server, "17-sequence-parallel", MARKS_WHEN_NOTHING_IS_LEFT, SILENCES_THE_DRIVER)
     assert result.public.score == 0, as_text(result.public)
-    assert "too little is sent in them" in result.public.hint, as_text(result.public)
+    assert "Too little is sent" in result.public.hint, as_text(result.public)

@@ -28,22 +28,30 @@ def attention(
     is_causal: bool = True,
     in_turn: bool = False,
     is_scaled: bool = True,
+    scaled_by: int = 0,
+    layout: str = "",
 ) -> Tensor:
     """One process's attention, or a rank's term of it where the weights are a rank's parts.
 
-    in_turn: a mistake, query head j uses key head j modulo their number.
+    in_turn: a mistake, query head j uses key head j modulo their number. scaled_by: another number than head_dim whose
+    root divides the scores. layout: heads are "viewed" as the dimension before the tokens, where they come after them,
+    or are "not put back" there, or "both".
     """
 
     def heads(of: Tensor) -> Tensor:
+        if layout in ("viewed", "both"):
+            return of.reshape(*of.shape[:1], -1, of.shape[1], case.head_dim)
         return of.unflatten(-1, (-1, case.head_dim)).transpose(1, 2)
 
     q, k, v = (heads(F.linear(x, one)) for one in weights[:3])
     if in_turn:
         k, v = (one.repeat(1, q.shape[1] // one.shape[1], 1, 1) for one in (k, v))
-    mixed = F.scaled_dot_product_attention(
-        q, k, v, is_causal=is_causal, enable_gqa=True, scale=None if is_scaled else 1.0
+    scale = scaled_by**-0.5 if scaled_by else None if is_scaled else 1.0
+    mixed = F.scaled_dot_product_attention(q, k, v, is_causal=is_causal, enable_gqa=True, scale=scale)
+    columns = (
+        mixed.reshape(*x.shape[:2], -1) if layout in ("not put back", "both") else mixed.transpose(1, 2).flatten(2)
     )
-    return F.linear(mixed.transpose(1, 2).flatten(2), weights[3])
+    return F.linear(columns, weights[3])
 
 
 def own_kv(case: Heads, rank: int) -> int:
@@ -78,6 +86,8 @@ class Slip:
 
     is_causal: bool = True
     is_scaled: bool = True
+    scaled_by_hidden: bool = False
+    layout: str = ""
     in_turn: bool = False
     back_summed: bool = False
     own_sum: bool = False
@@ -103,7 +113,9 @@ def result(run: CaseRun[Heads], slip: Slip) -> list[Found]:
         terms, xs, grads = [], [], []
         for mine in parts:
             here = x.clone().requires_grad_()
-            term = attention(case, here, tuple(mine.values()), slip.is_causal, slip.in_turn, slip.is_scaled)
+            scaled_by = case.hidden if slip.scaled_by_hidden else 0
+            how = (slip.is_causal, slip.in_turn, slip.is_scaled, scaled_by, slip.layout)
+            term = attention(case, here, tuple(mine.values()), *how)
             factor = n if slip.back_summed else 1
             here_grad, *own = torch.autograd.grad(term, [here, *mine.values()], grad * factor)
             terms.append(term.detach())

@@ -10,6 +10,8 @@ from labkit.exercises.lab17.compose_bugs import CLIPPED, REPLICAS, TIES, Runs
 from labkit.exercises.lab17.planted import EVERYWHERE, KINDS, NONE
 from labkit.spec import CANNOT_TELL, CaseRun, Hint, Observation, Oracle
 
+UNREDUCED = "backward not reduced"
+
 Pair = tuple[dict[str, str], dict[str, str]]
 """(what was planted, what was blamed), each with its kind and its parameter."""
 
@@ -110,6 +112,10 @@ COMPOSE_BUGS = Oracle(
     },
     diagnose=(
         Hint(
+            all_wrong(lambda planted, blamed: blamed["parameter"] in KINDS),
+            "The two are exchanged: blame returns the parameter first, and then the kind.",
+        ),
+        Hint(
             all_wrong(lambda planted, blamed: never_seen_as(blamed)),
             "That is not the name of a kind. Write the names exactly as in the table, letter by letter.",
         ),
@@ -129,7 +135,7 @@ COMPOSE_BUGS = Oracle(
             "about 12 digits, but not to the last bit, because sums are added up in another order.",
         ),
         Hint(
-            all_wrong(lambda a, b: a["kind"] == b["kind"] == "backward not reduced"),
+            all_wrong(lambda a, b: a["kind"] == b["kind"] == UNREDUCED),
             "The kind is right. Everything before the mistake is wrong as well, so the parameter to blame is the wrong "
             "one that is nearest to the loss: the last in the order of the dict.",
         ),
@@ -159,6 +165,11 @@ COMPOSE_BUGS = Oracle(
             "gradients of a tensor group add up to.",
         ),
         *(Hint(all_wrong(lambda a, b, kind=kind: a["kind"] == kind), text) for kind, text in DEFINITIONS.items()),
+        Hint(
+            all_wrong(lambda a, b: b["kind"] == UNREDUCED and a["parameter"] not in (EVERYWHERE, NONE)),
+            "This is what is left when no other test holds. Here one parameter is wrong, or two, so some test does not "
+            "hold that should. Sums and means go over the ranks of a *tensor* group.",
+        ),
         *(Hint(all_wrong(lambda a, b, kind=kind: b["kind"] == kind), text) for kind, text in DEFINITIONS.items()),
     ),
 )

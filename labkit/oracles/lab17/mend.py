@@ -84,6 +84,9 @@ def in_words(run: Observation) -> str:
     )
 
 
+ENDS = ("embed.weight", "head.weight")
+"""One weight, where they are tied."""
+
 MEND = Oracle(
     id="17-mend",
     call=in_words,
@@ -126,18 +129,19 @@ MEND = Oracle(
             "those alone.",
         ),
         Hint(
-            all_bad(lambda name, cut: cut in ("rows", "columns") and name not in ("embed.weight", "head.weight")),
+            lambda run: all_bad(lambda name, cut: cut in ("rows", "columns"))(run) and set(bad(run)) - set(ENDS),
             "Gradients of parts that only one rank of a tensor group holds are complete: a sum over the group mixes "
             "unrelated weights.",
         ),
         Hint(
-            all_bad(lambda name, cut: name in ("embed.weight", "head.weight")),
+            all_bad(lambda name, cut: name in ENDS),
             "`ties` are two names of one weight: the gradient of both is the sum of the two.",
         ),
         Hint(
             lambda run: len(bad(run)) == len(wanted(run)[0]),
-            "All gradients are wrong. The ranks of a data group have different samples: average over `data`, last, and "
-            "over no other ranks.",
+            "All gradients are wrong. Either `grads` still has what it had, because sums went into other tensors or "
+            "another dict: an all_reduce of grads[name] itself changes it. Or they were not averaged. The ranks of a "
+            "data group have different samples: average over `data`, last, and over no other ranks.",
         ),
     ),
 )

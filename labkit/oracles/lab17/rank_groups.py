@@ -143,6 +143,21 @@ def blocks(run: CaseRun[Grid], size: int) -> list[list[int]]:
     return [list(range(first, first + size)) for first in range(0, run.case.n_ranks, size)]
 
 
+def only_cut_up(run: CaseRun[Grid]) -> bool:
+    """Every wrong kind has groups of the right size, of ranks one after the other."""
+    if run.case.is_refused or run.got["refused"]:
+        return False
+    wrong = wrong_kinds(run)
+    return bool(wrong) and all(run.got["groups"][kind] == blocks(run, len(right(run)[kind][0])) for kind in wrong)
+
+
+def experts_exchanged(run: CaseRun[Grid]) -> bool:
+    kinds = ("expert", "expert_gradients")
+    if run.case.is_refused or run.got["refused"] or wrong_kinds(run) != set(kinds):
+        return False
+    return all(run.got["groups"][a] == right(run)[b] for a, b in (kinds, kinds[::-1]))
+
+
 def shares(run: CaseRun[Grid]) -> int:
     return run.case.data * run.case.context
 
@@ -274,6 +289,16 @@ RANK_GROUPS = Oracle(
             kind_is("expert", lambda run: blocks(run, run.case.expert)),
             "Expert groups go across tensor groups. All ranks of an expert group have the same place in their tensor "
             "group and in the pipeline.",
+        ),
+        Hint(
+            only_cut_up,
+            "Where a kind is wrong, its groups are consecutive ranks. A reshape cuts ranks up in the order in which "
+            "they stand. So move the kind's dimension to the end of the grid first: grid.movedim(dim, -1).",
+        ),
+        Hint(
+            experts_exchanged,
+            "`expert` and `expert_gradients` are exchanged: an expert group has `expert` ranks, which hold different "
+            "experts. The ranks of the other kind hold the same ones.",
         ),
         *(
             Hint(

@@ -22,6 +22,13 @@ CLOSE = Tolerance(atol=3e-5, rtol=2e-4)
 ROOM_BYTES = 2**19
 """For counters, and for what Python itself holds."""
 
+SHAPES = "mat1 and mat2 shapes cannot be multiplied"
+WHICH_WAY = (
+    "F.linear(x, w) multiplies by the transpose of w: a rank's columns of the result are *rows* of w (dim=0). The "
+    "matrix at the end meets these columns, so of that one a rank keeps *columns* (dim=1)."
+)
+"""Where a product of PyTorch's is refused, whose text is SHAPES in part."""
+
 Found = dict[str, Any]
 """What one rank has."""
 
@@ -78,7 +85,15 @@ def least_all_reduce_bytes(n_elements: int, n_ranks: int) -> int:
     return 4 * 2 * (n_ranks - 1) * n_elements
 
 
-def sent_each_way(forward: Callable[[Any], int], backward: Callable[[Any], int]) -> Callable[[Observation], str | None]:
+TOO_LITTLE = (
+    "The calls are as many as they should be, but too little is sent in them: what a pass needs from other ranks has "
+    "to travel in that pass."
+)
+
+
+def sent_each_way(
+    forward: Callable[[Any], int], backward: Callable[[Any], int], hint: str = TOO_LITTLE
+) -> Callable[[Observation], str | None]:
     """The property that each pass sends what it has to: who halts too early or too late for a moment has not.
 
     forward, backward: case -> the fewest bytes of all ranks together in that pass of a micro-batch.
@@ -89,11 +104,7 @@ def sent_each_way(forward: Callable[[Any], int], backward: Callable[[Any], int])
         by_then = list(accumulate(passes))
         return [(sent, by_then[-1] - sent) for sent in by_then]
 
-    return sent_around(
-        expected,
-        "The calls are as many as they should be, but too little is sent in them: what a pass needs from other ranks "
-        "has to travel in that pass.",
-    )
+    return sent_around(expected, hint)
 
 
 def same_bits(run: Observation) -> str | None:

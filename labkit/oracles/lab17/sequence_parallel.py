@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -128,13 +128,19 @@ def dropped_alike(run: CaseRun[Block]) -> Any:
     if not run.case.p or run.case.n_ranks == 1:
         return CANNOT_TELL
     masks = [one["kept"][0] for one in run.got["ranks"]]
-    return all(torch.equal(masks[0], other) for other in masks[1:])
+    return is_mixed(masks[0]) and all(torch.equal(masks[0], other) for other in masks[1:])
 
 
 def dropped_again(run: CaseRun[Block]) -> Any:
     if not run.case.p or run.case.n_micro == 1:
         return CANNOT_TELL
-    return all(torch.equal(one["kept"][0], one["kept"][1]) for one in run.got["ranks"])
+    kept = [one["kept"] for one in run.got["ranks"]]
+    return all(is_mixed(first) and torch.equal(first, second) for first, second, *_ in kept)
+
+
+def is_mixed(mask: Tensor) -> bool:
+    """Some elements were dropped and some kept: a block that never returns x drops nothing that can be seen."""
+    return bool(mask.any()) and not bool(mask.all())
 
 
 def parts_of(whole: Tensor, n_ranks: int) -> list[Tensor]:
@@ -180,9 +186,9 @@ def where_dropped(left: Callable[[Tensor, Tensor], Tensor]) -> Condition:
     return when
 
 
-def slipped(slip: Slip) -> Any:
-    """A hint's condition."""
-    return played(lambda run, rank, right: slipped_result(run, slip)[rank], only=RIGHT, close=tolerance)
+def slipped(slip: Slip, only: Sequence[str] = RIGHT) -> Any:
+    """A hint's condition, of all that came back or of this much."""
+    return played(lambda run, rank, right: slipped_result(run, slip)[rank], only=only, close=tolerance)
 
 
 def whole_weights(run: CaseRun[Block], rank: int) -> dict[str, tuple[int, ...]]:
@@ -241,6 +247,11 @@ def in_words(run: Observation) -> str:
     return words + f", {case.n_micro} micro-batches" * (case.n_micro > 1)
 
 
+GATHERS_ONCE = (
+    "Too little is sent. The backward pass gathers the input a second time; if it does not, a tensor of the whole "
+    "sequence is still there from the forward pass. Keep the rank's part and gather it again."
+)
+
 SEQUENCE_PARALLEL = Oracle(
     id="17-sequence-parallel",
     call=in_words,
@@ -251,7 +262,7 @@ SEQUENCE_PARALLEL = Oracle(
         generators_differ_where_they_should,
         masks_are_dropout,
         calls_each_way(lambda case: 2, sums),
-        sent_each_way(lambda case: 2 * least_pass(case), least_backward),
+        sent_each_way(lambda case: 2 * least_pass(case), least_backward, GATHERS_ONCE),
     ),
     axis="numbers of ranks, columns that do not divide, several micro-batches, and dropout",
     budgets=(
@@ -322,19 +333,31 @@ SEQUENCE_PARALLEL = Oracle(
             "Each rank took its rows of its own term of the sum: a reduce-scatter adds up while it cuts.",
         ),
         Hint(
-            slipped(Slip(n_biases=0)),
+            slipped(Slip(n_biases=0), only=("y",)),
             "b_out was added before the reduce-scatter, which counted it n times. Add it afterwards.",
         ),
         Hint(
             outputs_are(lambda case, x, weights: x + mlp(case, x, weights), with_dropout=True), "Nothing was dropped."
         ),
         Hint(
+            outputs_are(lambda case, x, weights: x, with_dropout=False),
+            "Where p is 0, everything was dropped. An element is dropped with probability p: a random number of [0, 1) "
+            "is below p so often, and what is kept has one of p or more.",
+        ),
+        Hint(
             outputs_are(mlp, with_dropout=False),
             "x is missing in the output: the block returns x + dropout(...).",
         ),
-        Hint(
-            outputs_are(lambda case, x, weights: normed(case, x, weights) + mlp(case, x, weights), with_dropout=False),
-            "The norm's output was added in the place of x. The block returns x + dropout(...), with x as it came in.",
+        *(
+            Hint(
+                outputs_are(
+                    lambda case, x, weights, norm=norm: norm(case, x, weights) + mlp(case, x, weights),
+                    with_dropout=False,
+                ),
+                "The norm's output was added in the place of x. The block returns x + dropout(...), with x as it came "
+                "in.",
+            )
+            for norm in (normed, lambda case, x, weights: F.layer_norm(x, (case.hidden,)))
         ),
         Hint(
             where_dropped(lambda x, b_out: torch.zeros_like(x)),

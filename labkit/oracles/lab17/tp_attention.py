@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -23,6 +24,8 @@ from labkit.oracles.lab17.attention_mistakes import (
 from labkit.oracles.lab17.ranks import (
     CLOSE,
     ROOM_BYTES,
+    SHAPES,
+    WHICH_WAY,
     Found,
     all_reduce_bytes,
     calls_each_way,
@@ -60,9 +63,9 @@ def expect(run: CaseRun[Heads]) -> dict[str, Any]:
     return {"ranks": ranks}
 
 
-def slipped(slip: Slip) -> Any:
-    """A hint's condition."""
-    return played(lambda run, rank, right: result(run, slip)[rank])
+def slipped(slip: Slip, only: Sequence[str] = ("y", "x", "shapes", "grads")) -> Any:
+    """A hint's condition, of all that came back or of this much."""
+    return played(lambda run, rank, right: result(run, slip)[rank], only)
 
 
 def split_head(run: CaseRun[Heads], rank: int) -> dict[str, tuple[int, ...]]:
@@ -176,6 +179,13 @@ TP_ATTENTION = Oracle(
         "'ParallelAttention' object has no attribute": "Keep the parts as nn.Parameter, under the names w_q, w_k, w_v "
         "and w_o.",
     },
+    errors={
+        "Number of heads in key and value must divide": "A rank's query heads are no multiple of its key and value "
+        "heads. It needs only those rows of w_k and w_v that its own query heads use.",
+        "'NoneType' object has no attribute 'all_reduce'": "new_group returns None to a rank that is not in its list. "
+        "The group of rank r has the ranks with the same head, and r is one of them: it begins at r - r % copies.",
+        SHAPES: WHICH_WAY,
+    },
     diagnose=(
         Hint(
             shapes_are(whole_output),
@@ -228,7 +238,7 @@ TP_ATTENTION = Oracle(
             "added to .grad.",
         ),
         Hint(
-            slipped(Slip(kv=dealt_in_turn, kv_grads=over_the_same_in_turn)),
+            slipped(Slip(kv=dealt_in_turn, kv_grads=over_the_same_in_turn), only=("y",)),
             "A rank has another key and value head than its query heads use. Query head j uses head j // (n_heads // "
             "n_kv_heads), so neighbouring ranks share one.",
         ),
@@ -254,6 +264,24 @@ TP_ATTENTION = Oracle(
         Hint(
             slipped(Slip(is_scaled=False)),
             "The scores were not divided by the square root of head_dim.",
+        ),
+        Hint(
+            slipped(Slip(scaled_by_hidden=True), only=("y",)),
+            "The scores were divided by the square root of x's columns (hidden). A score is the product of two heads: "
+            "divide by the square root of head_dim.",
+        ),
+        *(
+            Hint(
+                slipped(Slip(layout=layout), only=("y",)),
+                "A view has cut columns into heads across tokens. The columns of a token are its heads, one after the "
+                "other: split the last dimension (unflatten), then exchange heads and tokens (transpose).",
+            )
+            for layout in ("viewed", "both")
+        ),
+        Hint(
+            slipped(Slip(layout="not put back"), only=("y",)),
+            "The heads were put side by side before heads and tokens were exchanged again: transpose(1, 2), then "
+            "flatten(2).",
         ),
         Hint(
             played(lambda run, rank, one: {"x": times(one["x"], 1 / run.case.n_ranks)}),

@@ -16,6 +16,8 @@ from labkit.oracles.hints import once
 from labkit.oracles.lab17.ranks import (
     CLOSE,
     ROOM_BYTES,
+    SHAPES,
+    WHICH_WAY,
     Found,
     all_reduce_bytes,
     calls_each_way,
@@ -260,6 +262,7 @@ TP_MLP = Oracle(
         "'ParallelMLP' object has no attribute": "Keep the parts as nn.Parameter, under the names w_in, "
         "b_in, w_out and b_out.",
     },
+    errors={SHAPES: WHICH_WAY},
     diagnose=(
         Hint(
             shapes_are(cut_the_other_way),

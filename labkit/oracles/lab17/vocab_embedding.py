@@ -39,12 +39,13 @@ def most_bytes(run: CaseRun[Table]) -> float:
 
 
 def own(run: CaseRun[Table], rank: int, foreign: str) -> Tensor:
-    """What a rank knows. foreign: what it has for other ranks' tokens: "0", the "nearest" of its rows, or the row that
-    its number points at, counted from the "end" where it is negative."""
+    """What a rank knows. foreign: what it has for other ranks' tokens: "0", the "nearest" of its rows, its "first" one,
+    or the row that its number points at, counted from the "end" where it is negative."""
     rows = run.case.rows
     at = run.tree["tokens"] - rank * rows
     here = (at >= 0) & (at < rows)
-    found = run.tree["ranks"][rank]["weight"][at.clamp(0, rows - 1) if foreign == "nearest" else at % rows]
+    points_at = {"nearest": at.clamp(0, rows - 1), "first": at * here}.get(foreign, at % rows)
+    found = run.tree["ranks"][rank]["weight"][points_at]
     return torch.where(here[..., None], found, 0.0) if foreign == "0" else found
 
 
@@ -146,6 +147,11 @@ VOCAB_EMBEDDING = Oracle(
             outs_are(lambda run, rank: total(run, "nearest")),
             "Numbers of other ranks' tokens were clamped to this rank's rows, and what was looked up there was added "
             "up as well. Set it to 0 first.",
+        ),
+        Hint(
+            outs_are(lambda run, rank: total(run, "first")),
+            "Numbers of other ranks' tokens were set to 0, and so each rank looked up its row 0 for them, which was "
+            "added up as well. Set the result to 0, not the number.",
         ),
         Hint(
             outs_are(lambda run, rank: total(run, "end")),

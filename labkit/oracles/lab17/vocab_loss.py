@@ -5,14 +5,16 @@ That no rank has all logits is held twice: by its memory, and by what the ranks 
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch.nn import functional as F
 
-from labkit.compare import inputs_untouched
+from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab17.vocab_loss import Logits, some
 from labkit.oracles.hints import once
 from labkit.oracles.lab17.vocab_mistakes import Plan, parts, targets, went_as
-from labkit.spec import Budget, CaseRun, Hint, Observation, Oracle, Tolerance
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Observation, Oracle, Tolerance
 
 ROOM_BYTES = 2**16
 """Beside the logits: numbers of which there is one a token."""
@@ -72,6 +74,19 @@ def most_memory(run: CaseRun[Logits]) -> int:
 
 def is_finite(run: CaseRun[Logits]) -> bool:
     return all(bool(one["loss"].isfinite().all()) and bool(one["grad"].isfinite().all()) for one in run.got["ranks"])
+
+
+def ignored_learn(run: CaseRun[Logits]) -> Any:
+    """Only the rows of ignored tokens are wrong. CANNOT_TELL where there are none, or where some come back only."""
+    case = run.case
+    grads = [one["grad"] for one in run.got["ranks"]]
+    if not case.ignored or grads[0].shape != (case.n_tokens, case.columns):
+        return CANNOT_TELL
+    counted = targets(run) != case.ignore_index
+    pairs = list(zip(run.expected["ranks"], run.got["ranks"], strict=True))
+    right = all(compare(a["loss"], b["loss"], tolerance(run)) is None for a, b in pairs)
+    rows = all(compare(a["grad"][counted], b["grad"][counted], tolerance(run)) is None for a, b in pairs)
+    return right and rows and any(bool(grad[~counted].any()) for grad in grads)
 
 
 def all_padding(case: Logits) -> bool:
@@ -250,6 +265,16 @@ VOCAB_LOSS = Oracle(
             went_as(Plan(pick_grad_everywhere=True), with_padding=False),
             "The loss is right. In the gradient 1 is subtracted on every rank: at the target on the rank that has its "
             "column, and on the others at the column that the clamped index points at.",
+        ),
+        Hint(
+            went_as(Plan(sums_grads=True)),
+            "The loss is right, and the gradients were summed over the ranks, which have different columns. A rank "
+            "that knows Z computes the gradient of its own columns alone: the backward pass sends nothing.",
+        ),
+        Hint(
+            ignored_learn,
+            "The loss is right, and the gradient as well, but for tokens whose target is ignore_index: set their rows "
+            "to 0.",
         ),
         Hint(
             went_as(Plan(sum_grad_factor=0.0)),

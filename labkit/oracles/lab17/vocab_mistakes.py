@@ -32,7 +32,8 @@ class Plan:
     (for the z-loss), and likewise subtracts_top for the target's logit. sums: whose sums of exponentials count.
     picks: how a target on another rank counts: "0", or as the "nearest" column of each rank, or not even on its way
     to the others ("own"). mean_of: "counted" tokens, "all", "1" for the sum, or "ranks" for a count of all ranks.
-    The rest is about the gradient: factors on parts of it, and whether 1 is subtracted on every rank.
+    The rest is about the gradient: factors on parts of it, whether 1 is subtracted on every rank, and whether each rank
+    has the sum over all ranks, which are of the same shape.
     """
 
     top: str = "all"
@@ -51,6 +52,7 @@ class Plan:
     pick_grad_everywhere: bool = False
     z_grad_factor: float = 1.0
     uses_dloss: bool = True
+    sums_grads: bool = False
 
 
 def share(value: Tensor, factor: float) -> Tensor:
@@ -81,6 +83,9 @@ def played(run: CaseRun[Logits], plan: Plan) -> list[dict[str, Tensor]]:
         (grad,) = torch.autograd.grad(loss, own)
         shown = loss.detach() / (case.dloss if plan.uses_dloss else 1.0)
         found.append({"loss": shown, "grad": some(grad * _number(plan.grad_factor, case), case)})
+    if plan.sums_grads:
+        total = torch.stack([one["grad"] for one in found]).sum(0)
+        return [one | {"grad": total} for one in found]
     return found
 
 

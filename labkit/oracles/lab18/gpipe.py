@@ -12,6 +12,7 @@ from labkit.oracles.lab18.schedules import (
     is_a_schedule,
     listed,
     longest_wait,
+    missing_passes,
     no_schedule_hints,
     orders_differ,
     played,
@@ -86,6 +87,7 @@ GPIPE = Oracle(
             "n_microbatches - 1.",
         ),
         Hint(misses_backward, "The backward passes are missing: every stage also goes back through each micro-batch."),
+        missing_passes(NAME),
         Hint(
             all_the_way_one_by_one(NAME),
             "Every stage waits for a micro-batch's gradient before it starts the next micro-batch, so again only one "

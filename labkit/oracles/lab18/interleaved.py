@@ -273,6 +273,11 @@ INTERLEAVED = Oracle(
             "let it grow by two, so that a rank has a forward pass to run while a gradient is on its way.",
         ),
         Hint(
+            warm_up(lambda case, rank: 2 * (case.n_ranks - rank - 1) + case.n_chunks * case.n_ranks + 1),
+            "The warm-up takes n_ranks micro-batches through all chunks. Take them through each chunk but the last: "
+            "when micro-batch 0 has gone through the last one as well, its gradient is on its way.",
+        ),
+        Hint(
             warm_up(lambda case, rank: may_keep(case, 0)),
             "Every rank has the warm-up of rank 0. Gradients come back to the late ranks sooner.",
         ),

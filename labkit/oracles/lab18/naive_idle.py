@@ -67,6 +67,16 @@ def with_messages(n_way: int, n_talk: int) -> Shares:
     )
 
 
+def over_one_link(before: int) -> Shares:
+    """A stage is busy with the messages of one link alone: of the one to the next stage, or with -1 of the other."""
+
+    def busy(case: Stages, stage: int) -> float:
+        link = stage + before
+        return computes(case, stage) + 2 * (case.transfer_ms[link] if 0 <= link < len(case.transfer_ms) else 0)
+
+    return of_stages(lambda case, stage: 1 - busy(case, stage) / (alone(case) + 2 * sum(case.transfer_ms)))
+
+
 def forward_only(case: Stages, stage: int) -> float:
     step_ms = sum(case.forward_ms) + sum(case.transfer_ms)
     return 1 - (case.forward_ms[stage] + beside(case, stage)) / step_ms
@@ -93,6 +103,15 @@ def shares_are(*wrong: Shares, of_right: Callable[[float], float] | None = None)
         return any(same(run.got["shares"], one) for one in made)
 
     return when
+
+
+def shares_are_times(run: CaseRun[Stages]) -> Any:
+    """The shares are multiplied by the time of the step. CANNOT_TELL where nothing is idle."""
+    right = run.expected["shares"]
+    if not any(right):
+        return CANNOT_TELL
+    step_ms = alone(run.case) / run.expected["speedup"]
+    return same(run.got["shares"], [share * step_ms for share in right])
 
 
 def same(some: Any, others: Sequence[float]) -> bool:
@@ -164,6 +183,11 @@ NAIVE_IDLE = Oracle(
             "one.",
         ),
         Hint(
+            shares_are(over_one_link(0), over_one_link(-1)),
+            "A stage in the middle has two links, one to the stage before it and one to the next, and it is busy with "
+            "the messages of both.",
+        ),
+        Hint(
             shares_are(with_messages(4, 2)),
             "A message takes its transfer time once: sender and receiver are busy with it at the same time.",
         ),
@@ -175,6 +199,10 @@ NAIVE_IDLE = Oracle(
         Hint(
             shares_are(of_right=lambda share: 1 - share),
             "This is the share of the time in which a stage is busy. Its idle share is the rest.",
+        ),
+        Hint(
+            shares_are_times,
+            "This is idle time in ms. Divide it by the time of the step.",
         ),
         Hint(
             shares_are(of_right=lambda share: 100 * share),

@@ -16,6 +16,7 @@ from labkit.oracles.lab18.schedules import (
     is_alone,
     listed,
     longest_wait,
+    missing_passes,
     no_schedule_hints,
     orders_differ,
     played,
@@ -124,6 +125,7 @@ ONE_F_ONE_B = Oracle(
             "The last backward passes are missing. After the last pair, a stage still holds as many micro-batches as "
             "its warm-up had: run the backward pass of each of them.",
         ),
+        missing_passes(NAME),
         Hint(
             all_the_way_one_by_one(NAME),
             "Without a warm-up every stage waits for each gradient before it starts the next micro-batch, and again "

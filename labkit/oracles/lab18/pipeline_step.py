@@ -23,6 +23,7 @@ from labkit.oracles.lab18.step_conditions import (
     grads_of,
     loss_is,
     no_gradient_at_all,
+    no_number_without_tokens,
     right_ranks,
     shown,
 )
@@ -183,6 +184,9 @@ PIPELINE_STEP = Oracle(
         "not a detached copy of it, and call requires_grad_() on what was received before it goes into the stage.",
         "to send a NoneType": "None was given where a tensor is sent. If it is the x.grad of a stage's input x: call "
         "requires_grad_() on a received tensor before it goes into the stage.",
+        " receives it into ": "A message does not fit into the tensor that receives it. Micro-batches may have "
+        "different shapes: shapes[k] is that of micro-batch k, for its activation and its gradient. Or the passes are "
+        "not run in the order that is given.",
         "Mismatch in shape": "This gradient belongs to another micro-batch: keep each micro-batch's tensors under its "
         "number, and receive in the order that is given.",
         "a second time": "A backward pass frees what the forward pass has kept. Each micro-batch has a graph of its "
@@ -203,6 +207,11 @@ PIPELINE_STEP = Oracle(
         ),
     ),
     diagnose=(
+        Hint(
+            no_number_without_tokens,
+            "In one micro-batch no token counts. The mean over no tokens is 0/0, NaN, whatever it is multiplied by. "
+            "Take the sum over the tokens of a micro-batch (reduction='sum').",
+        ),
         Hint(
             grads_are(mistakes.mean_of_means),
             "This is the mean over micro-batches of their means. Micro-batches have different numbers of tokens: take "

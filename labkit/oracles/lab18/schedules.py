@@ -159,6 +159,15 @@ def no_schedule_hints(what: str) -> tuple[Hint, ...]:
     )
 
 
+def missing_passes(what: str) -> Hint:
+    """Of orders that lack a pass, where nothing more is known of which."""
+    return Hint(
+        kind_is(what, "missing"),
+        "A pass is in no list. Every stage runs every micro-batch forward once and backward once: count both in its "
+        "list. There are n_microbatches of them, from 0 on.",
+    )
+
+
 def strip(what: str) -> Callable[[CaseRun[Pipe]], str | None]:
     """What ran when, as far as it could."""
 

@@ -112,3 +112,9 @@ def goes_wrong_on_its_way_up(run: CaseRun[Steps]) -> Any:
 
 def no_gradient_at_all(run: CaseRun[Steps]) -> bool:
     return any(one is None for of_rank in got_grads(run) for one in of_rank)
+
+
+def no_number_without_tokens(run: CaseRun[Steps]) -> bool:
+    """The loss is NaN, and of some micro-batch no token counts."""
+    losses = run.got["ranks"][-1]["losses"]
+    return run.case.all_ignored >= 0 and losses[0] is not None and math.isnan(losses[0])
