@@ -104,7 +104,7 @@ def draw_rows(case: Units, rank_seed: int, step: int, micro: int) -> tuple[Tenso
 
 
 def loss_of(out: Tensor, factor: Tensor, case: Units) -> Tensor:
-    return (out.float() * factor).sum() / case.n_micro
+    return (out * factor).sum() / case.n_micro
 
 
 def some(tensor: Tensor, case: Units) -> Tensor:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from labkit.compare import came_by, compare, inputs_untouched, sent_around
 from labkit.exercises.lab16.fsdp import LATER, MOMENTS, Units
@@ -21,17 +20,16 @@ from labkit.oracles.lab16.fsdp_costs import (
     reduced_as_asked,
     sent_by_moments,
 )
-from labkit.oracles.lab16.fsdp_training import Reduce, added, averaged_twice, by_rank, masters, mean, own, trained
+from labkit.oracles.lab16.fsdp_roundings import bound
+from labkit.oracles.lab16.fsdp_training import Reduce, Shards, added, at_the_start, averaged_twice, mean, own, trained
 from labkit.oracles.lab16.sharded_steps import N_EQUAL_PARTS, WRONG_LENGTHS
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Observation, Oracle, Tolerance
 
-CLOSE = {"float32": Tolerance(atol=1e-4, rtol=1e-4), "bfloat16": Tolerance(atol=4e-3, rtol=1e-2)}
-"""By the dtype of weights and activations: float32 sums in another order, or a rounding to 8 bits here and there."""
 ALIKE = {"float32": Tolerance(atol=1e-3, rtol=1e-3), "bfloat16": Tolerance(atol=2e-2, rtol=5e-2)}
-"""For what a mistake makes: larger gradients, so larger roundings."""
+"""By the dtype of weights and activations, whether an answer ended as with a mistake: further off than any rounding."""
 
 
-def close(run: CaseRun[Units], wanted: list[list[Tensor]]) -> bool:
+def close(run: CaseRun[Units], wanted: Shards) -> bool:
     got = [one["shards"] for one in run.got["ranks"]]
     return compare(wanted, got, ALIKE[run.case.param_dtype]) is None
 
@@ -56,7 +54,7 @@ def _in_words(params: list[list[Any]]) -> str:
 
 def starts_exactly(run: CaseRun[Units]) -> str | None:
     """A property: the shards begin with the bits of the module's weights."""
-    for rank, (wanted, one) in enumerate(zip(by_rank(run, masters(run)), run.got["ranks"], strict=True)):
+    for rank, (wanted, one) in enumerate(zip(at_the_start(run), run.got["ranks"], strict=True)):
         if found := compare(wanted, one["start"]):
             return f"the shard of unit {found.path} on rank {rank} begins with {found.got}, not with {found.expected}"
     return None
@@ -80,9 +78,9 @@ used_as_asked.hint = (
 
 def as_in_one_process(run: CaseRun[Units]) -> str | None:
     """A property: after the steps the shards are parts of one process's masters."""
-    wanted = by_rank(run, trained(run, mean))
+    wanted = trained(run, mean)
     for rank, (mine, one) in enumerate(zip(wanted, run.got["ranks"], strict=True)):
-        if found := compare(mine, one["shards"], CLOSE[run.case.param_dtype]):
+        if found := compare(mine, one["shards"], bound(run)):
             return (
                 f"after {run.case.n_steps} step{'s' * (run.case.n_steps > 1)} the shard of unit {found.path} on rank "
                 f"{rank} has {found.got}, and one process {found.expected}"
@@ -94,13 +92,18 @@ def ended_as(reduce: Reduce, stale: str = "") -> Callable[[CaseRun[Units]], Any]
     """A hint's condition: the shards ended as with this mistake. CANNOT_TELL where it changes nothing."""
 
     def when(run: CaseRun[Units]) -> Any:
-        wrong = by_rank(run, trained(run, reduce, stale))
-        right = by_rank(run, trained(run, mean))
+        wrong = trained(run, reduce, stale)
+        right = trained(run, mean)
         if compare(right, wrong, ALIKE[run.case.param_dtype]) is None:
             return CANNOT_TELL
         return close(run, wrong)
 
     return when
+
+
+def nearly_right(run: CaseRun[Units]) -> bool:
+    """Not right, but as close as if gradients had had fewer bits on the way."""
+    return as_in_one_process(run) is not None and close(run, trained(run, mean))
 
 
 def kinds_with_other_params(run: CaseRun[Units]) -> set[str]:
@@ -177,6 +180,8 @@ FSDP = Oracle(
     axis="numbers of ranks, tied and frozen units, dtypes, and units of a MB",
     errors={
         "got multiple values for keys": TIED_TWICE,
+        "incorrect number of gradients": "backward returns one value for each argument of forward after ctx, in their "
+        "order: a gradient, or None for what has none.",
         "modified by an inplace operation": "Autograd counts writes into tensors that it has kept. Gather into a new "
         "tensor, or into tensor.data, which it does not watch.",
         WRONG_LENGTHS: N_EQUAL_PARTS.format(what="the row"),
@@ -253,6 +258,12 @@ FSDP = Oracle(
                 torch.equal(a, b) for one in run.got["ranks"] for a, b in zip(one["start"], one["shards"], strict=True)
             ),
             "No shard has moved: backward has to return its gradient.",
+        ),
+        Hint(
+            nearly_right,
+            "The shards are nearly right, and further off than sums in another order can be. Was something rounded on "
+            "the way? Weights are gathered in param_dtype, gradients are reduced in reduce_dtype, and the shard and "
+            "its gradient are in float32.",
         ),
     ),
 )

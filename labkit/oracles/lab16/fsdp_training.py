@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -44,58 +45,93 @@ def averaged_twice(grads: list[Tensor], case: Units) -> Tensor:
     return mean(grads, case) / case.n_ranks
 
 
-@once
-def masters(run: CaseRun[Units]) -> list[Tensor]:
-    """Of each unit the float32 weights at the start, in rows by rank."""
-    units = (make_unit(run.case, run.tree["seed"], k) for k in range(len(run.case.kinds)))
-    return [in_rows(list(unit.parameters()), run.case.n_ranks) for unit in units]
+def exact_mean(grads: list[Tensor], case: Units) -> Tensor:
+    return torch.stack([grad.double() for grad in grads]).mean(0)
+
+
+def mean_rounded_up(grads: list[Tensor], case: Units) -> Tensor:
+    """The mean, too large by all that adding up and dividing in reduce_dtype may round: a last place for each."""
+    each_rounds = torch.finfo(case.dtypes[1]).eps / 2
+    most = torch.stack([grad.float().abs() for grad in grads]).mean(0)
+    return mean(grads, case) + 2 * case.n_ranks * each_rounds * most
+
+
+Shards = list[list[Tensor]]
+"""Of each rank its shards, as much of them as comes back."""
 
 
 @once
-def trained(run: CaseRun[Units], reduce: Reduce, stale: str = "") -> list[Tensor]:
+def at_the_start(run: CaseRun[Units]) -> Shards:
+    return by_rank(run.case, masters(run.case, run.tree["seed"]))
+
+
+def trained(run: CaseRun[Units], reduce: Reduce, stale: str = "", exact: bool = False) -> Shards:
     """The masters after all steps in one process. stale: the weights that are used stay those of the start, in both
-    passes ("both") or in the backward pass alone ("backward").
+    passes ("both") or in the backward pass alone ("backward"). exact: weights and inputs are those that param_dtype can
+    hold, and all that is worked out with them is in float64.
     """
-    case = run.case
-    rows = [one.clone() for one in masters(run)]
+    seeds = tuple(one["seed"] for one in run.tree["ranks"])
+    return _trained(run.case, run.tree["seed"], seeds, reduce, stale, exact)
+
+
+def masters(case: Units, seed: int) -> list[Tensor]:
+    """Of each unit the float32 weights at the start, in rows by rank."""
+    units = (make_unit(case, seed, k) for k in range(len(case.kinds)))
+    return [in_rows(list(unit.parameters()), case.n_ranks) for unit in units]
+
+
+@lru_cache(maxsize=256)
+def _trained(case: Units, seed: int, rank_seeds: tuple[int, ...], reduce: Reduce, stale: str, exact: bool) -> Shards:
+    """Kept for every answer that is judged on these inputs."""
+    start = masters(case, seed)
+    rows = [one.double() if exact else one.clone() for one in start]
     for one, kind in zip(rows, case.kinds):
         one.requires_grad_(kind != "frozen")
     learning = [one for one in rows if one.requires_grad]
     optimizer = make("momentum", learning) if learning else None
     for step in range(case.n_steps):
-        used = masters(run) if stale == "both" else [one.detach() for one in rows]
-        used_back = masters(run) if stale == "backward" else None
+        used = start if stale == "both" else [one.detach() for one in rows]
+        used_back = start if stale == "backward" else None
         grads = [torch.zeros_like(one) for one in rows]
         for micro in range(case.n_micro):
-            for total, by_rank in zip(grads, _gradients(run, used, step, micro, used_back), strict=True):
-                if by_rank:
-                    total += reduce(by_rank, case)
+            drawn = [draw_rows(case, one, step, micro) for one in rank_seeds]
+            for total, found in zip(grads, _gradients(case, drawn, used, used_back, exact), strict=True):
+                if found:
+                    total += reduce(found, case)
         for one, grad in zip(rows, grads, strict=True):
             one.grad = grad if one.requires_grad else None
         if optimizer:
             optimizer.step()
-    return [one.detach() for one in rows]
+    return by_rank(case, rows)
 
 
 def _gradients(
-    run: CaseRun[Units], used: list[Tensor], step: int, micro: int, used_back: list[Tensor] | None = None
+    case: Units,
+    drawn: list[tuple[Tensor, Tensor]],
+    used: list[Tensor],
+    used_back: list[Tensor] | None,
+    exact: bool,
 ) -> list[list[Tensor]]:
     """Of each unit the ranks' gradients, in rows and in the dtype of the weights; none where it is frozen.
 
-    used_back: other weights that the backward pass uses.
+    drawn: by rank the input, and what the output is multiplied by. used_back: other weights, for the backward pass.
     """
-    case = run.case
+
+    def as_used(part: Tensor) -> Tensor:
+        gathered = part.to(case.dtypes[0])
+        return gathered.double() if exact else gathered
+
     found: list[list[Tensor]] = [[] for _ in case.kinds]
-    units = [make_unit(case, run.tree["seed"], k) for k in range(len(case.kinds))]
+    units = [make_unit(case, 0, k) for k in range(len(case.kinds))]
     for unit, row in zip(units, used, strict=True):
         for p, part in zip(unit.parameters(), _parts(unit, row)):
-            p.data = part.to(case.dtypes[0])
+            p.data = as_used(part)
     replaced = {}
     for unit, row in zip(units, used_back or (), strict=False):
         for p, part in zip(unit.parameters(), _parts(unit, row)):
-            replaced[p.data_ptr()] = part.to(case.dtypes[0])
-    for one in run.tree["ranks"]:
-        x, factor = draw_rows(case, one["seed"], step, micro)
+            replaced[p.data_ptr()] = as_used(part)
+    for x, factor in drawn:
+        x = as_used(x)
         for unit in units:
             unit.zero_grad()
         with _in_backward(replaced):
@@ -126,6 +162,5 @@ def _parts(unit: torch.nn.Module, row: Tensor) -> list[Tensor]:
     return [part.view_as(p) for p, part in zip(params, row.flatten()[: sum(sizes)].split(sizes))]
 
 
-def by_rank(run: CaseRun[Units], rows: list[Tensor]) -> list[list[Tensor]]:
-    """Of each rank its shards, as much of them as comes back."""
-    return [[some(one[rank], run.case) for one in rows] for rank in range(run.case.n_ranks)]
+def by_rank(case: Units, rows: list[Tensor]) -> Shards:
+    return [[some(one[rank], case) for one in rows] for rank in range(case.n_ranks)]

@@ -13,10 +13,11 @@ from labkit.compare import came_by, compare, inputs_untouched, sent_around
 from labkit.exercises.lab16.fsdp_unit import MOMENTS, N_ROWS, Layers, draw_rows, draw_weight, rows_of, some
 from labkit.oracles.hints import once
 from labkit.oracles.lab16.sharded_steps import N_EQUAL_PARTS, ROOM_BYTES, WRONG_LENGTHS
+from labkit.oracles.lab16.unit_roundings import bound
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Observation, Oracle, Tolerance
 
-CLOSE = Tolerance(atol=2e-5, rtol=2e-4)
-"""float32 sums over rows, columns and ranks in another order."""
+ALIKE = Tolerance(atol=2e-5, rtol=2e-4)
+"""Whether an answer is as a mistake makes it, which is further off than any rounding."""
 
 
 @once
@@ -71,16 +72,16 @@ def shards_are(
 
     def when(run: CaseRun[Layers]) -> Any:
         wrong = shards_with(run, reduced, laid_out)
-        if compare([one["shards"] for one in run.expected["ranks"]], wrong, CLOSE) is None:
+        if compare([one["shards"] for one in run.expected["ranks"]], wrong, ALIKE) is None:
             return CANNOT_TELL
-        return compare(wrong, [one["shards"] for one in run.got["ranks"]], CLOSE) is None
+        return compare(wrong, [one["shards"] for one in run.got["ranks"]], ALIKE) is None
 
     return when
 
 
 def part_is_right(name: str, run: CaseRun[Layers]) -> bool:
     pairs = zip(run.expected["ranks"], run.got["ranks"], strict=True)
-    return all(compare(a[name], b[name], CLOSE) is None for a, b in pairs)
+    return all(compare(a[name], b[name], bound(run)) is None for a, b in pairs)
 
 
 def shards_are_nearly_right(run: CaseRun[Layers]) -> bool:
@@ -97,7 +98,7 @@ def x_is_averaged(run: CaseRun[Layers]) -> Any:
     wrong = torch.stack([one["x"] for one in run.expected["ranks"]]).mean(0)
     by_n = [one["x"] / run.case.n_ranks ** len(run.case.shapes) for one in run.expected["ranks"]]
     got = [one["x"] for one in run.got["ranks"]]
-    return compare([wrong] * len(got), got, CLOSE) is None or compare(by_n, got, CLOSE) is None
+    return compare([wrong] * len(got), got, ALIKE) is None or compare(by_n, got, ALIKE) is None
 
 
 def no_gradient(name: str) -> Callable[[CaseRun[Layers]], bool]:
@@ -161,7 +162,7 @@ FSDP_UNIT = Oracle(
     call=in_words,
     places={"x": "gradient of x", "y": "output"} | {f"shards.{k}": f"gradient of layer {k}'s shard" for k in range(8)},
     expect=expect,
-    tolerance=CLOSE,
+    tolerance=bound,
     judge=(
         inputs_untouched,
         came_by(lambda run: [(moment, None) for moment in MOMENTS]),
@@ -174,6 +175,8 @@ FSDP_UNIT = Oracle(
     axis="numbers of ranks that divide nothing, several layers, and frozen weights",
     errors={
         WRONG_LENGTHS: N_EQUAL_PARTS.format(what="the gradient"),
+        "incorrect number of gradients": "backward returns one value for each argument of forward after ctx, in their "
+        "order: the gradients of x and of the shard, and None for comm, n_out and n_in.",
         "invalid for input of size": "What the all-gather brings is longer than the weight where n does not divide it: "
         "leave the zeros at its end out before you give it the shape.",
     },
