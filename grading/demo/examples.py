@@ -1,8 +1,9 @@
 """The answers under `tests/` that are known to be wrong or right: `FOLDER/NN-slug/what_it_does`, `.py` or `.patch`.
 
 The first line of a wrong one is `# hint: …`, a piece of the hint that the student must read; that of a right one may be
-a comment on what is unusual about it. A patch says in its second line what it changes, `# base: solution` or
-`# base: right/name`, an answer of the same exercise. None of these lines is part of the answer. Nothing is run here.
+a comment on what is unusual about it. A patch says in its second line what it changes, `# base: solution`, or
+`# base: right/name` or `wrong/name`, an answer of the same exercise. None of these lines is part of the answer. Nothing
+is run here.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from grading.demo.patches import PatchError, hunks_of, patched
 
 TESTS = Path(__file__).resolve().parents[2] / "tests"
 SOLUTIONS = TESTS.parent / "solutions"
-BASE_WANTED = "line 2 must be `# base: solution` or `# base: right/NAME` of a NAME.py"
+BASE_WANTED = "line 2 must be `# base: solution` or `# base: right/NAME` or `wrong/NAME` of a NAME.py"
 
 
 @dataclass(frozen=True)

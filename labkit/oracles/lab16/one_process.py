@@ -265,6 +265,16 @@ def nothing_moved(run: CaseRun) -> bool:
     return all(torch.equal(one, start) for one in got_flat(run))
 
 
+def part_not_updated(run: CaseRun) -> object:
+    """Nothing has moved, and the optimizer has the states of nothing, or those of more than a part."""
+    first = run.got["ranks"][0]
+    if not nothing_moved(run) or not first["n_updates"]:
+        return False
+    return (
+        not first["state_bytes"] or states_are_cut(run) is not None or (CANNOT_TELL if run.case.n_ranks == 1 else False)
+    )
+
+
 def nearly_right(run: CaseRun[ShardedSteps]) -> bool:
     """Not right, but as close on all ranks as if the numbers had had 16 bits on the way, bfloat16 at the worst."""
     if as_in_one_process(run) is None:

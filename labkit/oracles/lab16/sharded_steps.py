@@ -12,6 +12,7 @@ from labkit.oracles.lab16.one_process import (
     nearly_right,
     nothing_moved,
     only_own_part_moves,
+    part_not_updated,
     trained_as_with,
 )
 from labkit.spec import CaseRun, Hint
@@ -50,6 +51,11 @@ def steps_in_words(case: ShardedSteps, name: str, of_what: str = "") -> str:
     )
 
 
+NO_PART_UPDATED = Hint(
+    part_not_updated,
+    "No weight has moved, since the optimizer has not updated this rank's part. Give make_optimizer the part, not the "
+    "parameters, and set the part's .grad before the optimizer's step.",
+)
 NOTHING_MOVED = Hint(
     nothing_moved, "No weight has moved. Copy what the all-gather brought into the parameters, in place."
 )

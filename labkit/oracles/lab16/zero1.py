@@ -21,6 +21,7 @@ from labkit.oracles.lab16.sharded_steps import (
     IDLE_MOVES_OTHERWISE,
     N_EQUAL_PARTS,
     NEARLY_RIGHT,
+    NO_PART_UPDATED,
     NOTHING_MOVED,
     ONLY_OWN_PART_MOVES,
     ROOM_BYTES,
@@ -57,7 +58,9 @@ def in_words(run: Observation) -> str:
     return steps_in_words(run.case, "ZeRO1")
 
 
-EQUAL_PARTS = N_EQUAL_PARTS.format(what="the flat tensor")
+EQUAL_PARTS = (
+    f"{N_EQUAL_PARTS.format(what='the flat tensor')} A parameter without a gradient has its place in it, too: zeros."
+)
 
 ZERO1 = Oracle(
     id="16-zero1",
@@ -77,7 +80,13 @@ ZERO1 = Oracle(
         ),
     ),
     axis="numbers of ranks that divide nothing, fewer elements than ranks, and parameters without a gradient",
-    errors={WRONG_LENGTHS: EQUAL_PARTS},
+    errors={
+        WRONG_LENGTHS: EQUAL_PARTS,
+        "'NoneType' object has no attribute": "Some .grad is None: a parameter without a gradient counts as one with a "
+        "gradient of zeros.",
+        "is invalid for input of size": "The new weights were cut in other places than the parameters, or some are "
+        "missing: a part has N / n elements, rounded up, and what the zeros at the end took is left out.",
+    },
     budgets=(
         Budget(
             "bytes_sent",
@@ -105,6 +114,7 @@ ZERO1 = Oracle(
         ),
     ),
     diagnose=(
+        NO_PART_UPDATED,
         NOTHING_MOVED,
         Hint(
             tail_stands_still,

@@ -23,6 +23,7 @@ from labkit.oracles.lab16.sharded_steps import (
     IDLE_MOVES_OTHERWISE,
     N_EQUAL_PARTS,
     NEARLY_RIGHT,
+    NO_PART_UPDATED,
     NOTHING_MOVED,
     ONLY_OWN_PART_MOVES,
     ROOM_BYTES,
@@ -110,6 +111,8 @@ ZERO2 = Oracle(
     axis="numbers of ranks that divide nothing, parameters without a gradient, and several micro-batches",
     errors={
         WRONG_LENGTHS: EQUAL_PARTS,
+        "is invalid for input of size": "What the all-gather brings is longer than the parameter where n does not "
+        "divide it: leave the zeros at its end out before you give it the parameter's shape.",
         "'NoneType' object has no attribute": "Some gradient is None. In step(), that of a part whose parameter's "
         "hook never ran: it counts as zeros. In a hook, that of a parameter whose hook has run before: register "
         "it once.",
@@ -145,6 +148,7 @@ ZERO2 = Oracle(
         Budget("peak_bytes", most_at_any_time, "At some point several whole copies of weights or gradients are held."),
     ),
     diagnose=(
+        NO_PART_UPDATED,
         NOTHING_MOVED,
         Hint(
             tail_stands_still,
