@@ -100,7 +100,7 @@ CHECKPOINT = Exercise(
         Jobs((4, 3), (20,), n_elements=11, n_end=5),
         Jobs((2,) * 13, (*range(2, 11), 13, 16, 18), n_steps=9),
         Jobs((3, 5, 2), (9, 14), n_elements=4, n_few=1, n_steps=5, n_end=3),
-        Jobs((2, 4), (1,), n_elements=3000, n_steps=2, n_end=4),
+        Jobs((4, 2), (1,), n_elements=3000, n_steps=2, n_end=5),
     ),
     inputs=lambda case, gen: {"kills": [Kill(at, "write").to_tree() for at in case.kills]},
     drive=drive_checkpoint,

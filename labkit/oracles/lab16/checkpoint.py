@@ -34,7 +34,7 @@ def problem_of(run: CaseRun[Jobs], loaded: list, n: int, steps: tuple[int, ...])
         return f"the {n} ranks loaded different steps: {', '.join(map(str, found))}"
     step = found[0] or 0
     if step not in steps:
-        told = "no step" if found[0] is None else f"step {step}"
+        told = "no step" if found[0] is None else f"step {step!r}"
         return f"{n} ranks loaded {told}, and the last one that was saved whole is step {steps[0]}"
     if step:
         state = state_at(run.case, step)
@@ -149,8 +149,10 @@ CHECKPOINT = Oracle(
         "there is nothing to load: return None. Declare a step whole in finish, when all ranks have saved it, and load "
         "no other: a killed job leaves some ranks' files alone. And the files are those of the ranks that saved, which "
         "may be fewer than those that load.",
-        "buffer size must be a multiple": "A file is there by half: a job was killed while it was written. Declare a "
-        "step whole in finish, when all ranks have saved it, load no other, and write nothing of a whole step again.",
+        "buffer size must be a multiple": "What load has read is no whole number of elements, which have four bytes "
+        "each. Either start and size were counted in elements, and store.read wants bytes; or a file is there by half, "
+        "since a job was killed while it was written. Declare a step whole in finish, when all ranks have saved it, "
+        "load no other, and write nothing of a whole step again.",
     },
     diagnose=(
         Hint(
