@@ -81,9 +81,9 @@ print(f"held on 4 ranks: {4 * once:,} B, of which are different: {sum(different.
 labkit.figures.two_halves(n_ranks=4)
 
 # %% [markdown]
-# This is the picture from lab 14. A box has one slot for each rank, filled where that rank's numbers are in the sum. After
-# the first three rounds, the reduce-scatter is done: every rank has one complete part of the sum, its own. The other three
-# rounds only hand the parts around.
+# This is the picture from lab 14. A box has one slot for each rank, filled where that rank's numbers are in the sum. What has
+# just arrived has a red frame. After the first three rounds, the reduce-scatter is done: every rank has one complete part of
+# the sum, its own. The other three rounds only hand the parts around.
 #
 # - **ZeRO-1** stops in the middle. A rank has its part of the summed gradient, updates its part of the weights with its part
 #   of the optimizer states, and then the *weights* are handed around instead of the gradients.
@@ -104,7 +104,7 @@ guesses.take("sent by ZeRO-3", None, unit="GB")
 
 # %% [markdown]
 # **Predict:** the same model on 8 nodes of 8 ranks. How many GB leave a node in a step with hybrid sharding? (With DDP, 29.5
-# GB leave it.)
+# GB leave it: one ring goes through all ranks, node after node, so what a rank sends to the next node is what leaves its own.)
 
 # %% nbgrader={"grade": false, "grade_id": "16-predict-hybrid-crossed", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("leaving a node with hybrid", None, unit="GB")
@@ -115,8 +115,8 @@ guesses.take("leaving a node with hybrid", None, unit="GB")
 # `method` is "ddp", "zero1", "zero2", "zero3" or "hybrid". There are `n_nodes * ranks_per_node` ranks. A step consists of
 # `n_micro` micro-batches. Weights and gradients are kept and sent in 16 bits. All collectives are rings.
 #
-# - `mesh_shape(...)` returns two numbers, `(replicas, shards)`: how many groups of ranks hold the same states, and over how
-#   many ranks each group cuts them. This is the mesh that PyTorch's `fully_shard` is given.
+# - `mesh_shape(...)` returns two numbers, `(replicas, shards)`: how many groups of ranks hold the same optimizer states,
+#   and over how many ranks each group cuts them. This is the mesh that PyTorch's `fully_shard` is given.
 # - `bytes_kept(...)`: bytes of weights, gradients and optimizer states on one rank (16 bytes a parameter in all).
 # - `bytes_sent(...)` returns two numbers: the bytes that one rank sends in a step, within its node and to others, and the bytes
 #   that leave one node in a step. A ring through all ranks visits one node after the other, so it leaves each node over one
@@ -236,8 +236,8 @@ labkit.figures.sharding_sliders(bytes_kept, bytes_sent)
 
 # %% [markdown]
 # Left: memory on a rank by method, with a line at 80 GB. Right: what a rank sends in a step. Move the sliders: from how many
-# ranks on does ZeRO-1 fit? What happens to the right-hand side when you take more ranks? (There are no sliders on a printed
-# page. It shows 7.5 billion parameters on 64 ranks.)
+# ranks on does ZeRO-1 fit with 18 billion parameters? What happens to the right-hand side when you take more ranks? (There are
+# no sliders on a printed page. It shows 7.5 billion parameters on 64 ranks.)
 #
 # ### From which size on does communication dominate?
 #
@@ -252,9 +252,9 @@ labkit.figures.tokens_that_hide(bytes_kept, bytes_sent)
 
 # %% [markdown]
 # The falling curves show how many tokens fit into what your `bytes_kept` leaves free. The dashed lines of the same colour
-# show how many tokens a rank needs to compute for as long as your `bytes_sent` take. A dot marks where a curve falls below
-# its line: from this size on communication dominates, however well it overlaps. Past the end of a curve the model does not
-# fit at all.
+# show how many tokens a rank needs to compute for as long as your `bytes_sent` take. (DDP and ZeRO-1
+# send the same, so their lines are one.) A dot marks where a curve falls below its line: from this size on communication
+# dominates, however well it overlaps. Past the end of a curve the model does not fit at all.
 #
 # **In practice** the same choices are one line each:
 #
@@ -566,7 +566,7 @@ labkit.figures.held_by_stage(trained)
 labkit.figures.layer_through_time(n_ranks=4)
 
 # %% [markdown]
-# One layer's weight (blue) and gradient (orange) on four ranks. Read it from left to right: each rank keeps a quarter. An
+# One layer's weight (blue) and gradient (orange; pale while it comes from the rank's own rows alone) on four ranks. Read it from left to right: each rank keeps a quarter. An
 # all-gather makes the weight whole, the forward pass uses it, and it is freed. While other layers have their turn, a rank holds
 # a quarter again. In the backward pass the weight is gathered again, since $\partial L / \partial x = \partial L / \partial y \, W$
 # needs it. The reduce-scatter turns each rank's own whole gradient into a quarter of the mean.
@@ -704,8 +704,8 @@ guesses.take("bytes a parameter", None, unit="bytes")
 # - `Sharded(module, comm, param_dtype, reduce_dtype)` has one parameter, the **shard**. All of `module.parameters()` are put in
 #   one row and cut into $n$ parts; this is given. Keep this rank's part, in float32. It is frozen if the module is (all of its
 #   parameters are, or none).
-# - `unit(x)` gathers in `param_dtype`, the dtype of `x` and of the output, runs the module, and frees. In the backward pass the unit gathers *once* more, and frees
-#   again when it is done. The mean of the gradients, reduced in `reduce_dtype`, ends in the shard's `.grad`.
+# - `unit(x)` gathers in `param_dtype`, runs the module, and frees. `x` and the output have this dtype, too. In the backward
+#   pass the unit gathers *once* more, and frees again when it is done. The mean of the gradients, reduced in `reduce_dtype`, ends in the shard's `.grad`.
 # - Autograd must not keep what was gathered, and nothing else may: between two units, a rank has shards alone.
 #
 # `torch.func.functional_call(module, params, (x,))` runs a module with the tensors of a dictionary `params` in place of its
@@ -835,7 +835,8 @@ check("16-fsdp", Sharded)
 
 # %% [markdown]
 # Six units on four simulated ranks with a virtual clock: each computes 10 ms forward and 20 ms backward, and its weights take
-# 6 ms to gather. These are the calls of your class on rank 0:
+# 6 ms to gather. Its gradient is reduced in bfloat16 here, so that takes 6 ms as well. These are the calls of your class on
+# rank 0:
 
 # %%
 spans = unit_timeline(Sharded, n_units=6, n_ranks=4) if written(Sharded) else None

@@ -58,7 +58,9 @@ def recut_map(recut: Recut) -> Figure:
             for writer in sorted({owner[place] for place in range(span.first, span.end) if place in owner}):
                 theirs = [place for place in range(span.first, span.end) if owner.get(place) == writer]
                 _bar(axes, row, theirs[0], theirs[-1] + 1, writer, f"from {writer}")
-    axes.set_yticks(range(1 + len(readers)), [f"written by {n_writers}", *(f"read by rank {one}" for one in readers)])
+    axes.set_yticks(
+        range(1 + len(readers)), [f"written on {n_writers} ranks", *(f"read by rank {one}" for one in readers)]
+    )
     axes.set_ylim(len(readers) + 0.5, -0.5)
     axes.set_xlim(0, recut.n_elements)
     axes.grid(False)
