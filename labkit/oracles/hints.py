@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any, TypeVar
 
-from labkit.spec import CaseRun, Hint
+from labkit.spec import CANNOT_TELL, CaseRun, Hint
 
 Condition = Callable[[CaseRun], Any]
 """Of a hint: run -> whether it holds, as `Hint.when`."""
@@ -24,8 +24,22 @@ def once(work: Callable[..., Worked]) -> Callable[..., Worked]:
 
 
 def any_of(*conditions: Condition) -> Condition:
-    """One of these holds. They are asked in order, and one that raises before any holds counts as no, as everywhere."""
-    return lambda run: any(condition(run) for condition in conditions)
+    """One of these holds; CANNOT_TELL where none does and one of them cannot tell.
+
+    They are asked in order, and one that raises before any holds counts as no, as everywhere.
+    """
+
+    def when(run: CaseRun) -> Any:
+        is_open = False
+        for condition in conditions:
+            answer = condition(run)
+            if answer is CANNOT_TELL:
+                is_open = True
+            elif answer:
+                return True
+        return CANNOT_TELL if is_open else False
+
+    return when
 
 
 def looks_like(key: str, mistake: Condition, close: Callable[[Any, Any], bool]) -> Condition:

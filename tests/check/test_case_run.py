@@ -9,7 +9,7 @@ import pytest
 
 from labkit.check.api import examine
 from labkit.oracles.hints import any_of, looks_like, not_written_yet, once
-from labkit.spec import Case, CaseRun, Hint
+from labkit.spec import CANNOT_TELL, Case, CaseRun, Hint
 from tests.exercises.small import DOUBLE, ORACLE, cell
 
 RUN = CaseRun(Case(), {"x": 3.0}, {"out": 9.0}, expect=lambda run: {"out": 2 * run.tree["x"]})
@@ -56,6 +56,12 @@ def test_work_that_failed_fails_again() -> None:
 def test_any_of_several_conditions() -> None:
     yes, no = (lambda run: run.tree["x"] == 3), (lambda run: False)
     assert any_of(no, yes)(RUN) and not any_of(no, no)(RUN) and not any_of()(RUN)
+
+    def cannot_tell(run: object) -> object:
+        return CANNOT_TELL
+
+    assert any_of(cannot_tell, yes)(RUN) is True
+    assert any_of(no, cannot_tell, no)(RUN) is CANNOT_TELL
 
 
 def test_a_value_looks_like_a_mistake_only_where_the_mistake_shows() -> None:
