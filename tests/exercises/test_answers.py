@@ -195,7 +195,9 @@ def test_wrong_answers_fail_and_a_check_without_its_teeth_lets_some_pass(exercis
     cases = CaseSet(exercise_id)
     wrong = list(examples("wrong", exercise_id))
     runs = expect_own_hints(cases, wrong)
-    toothless = replace(cases.oracle, expect=None, judge=(), judge_all=(), budgets=(), score=None, record=None)
+    toothless = replace(
+        cases.oracle, expect=None, judge=(), judge_all=(), budgets=(), score=None, earned=None, record=None
+    )
     tried = [one for one in wrong if one.name not in USE_UP_THEIR_TIME and not is_undefined(runs[one.name])]
     tried = tried[:N_WITHOUT_TEETH]
     passed = []
