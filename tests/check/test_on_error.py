@@ -25,9 +25,10 @@ def hint(oracle: Oracle, text: str, where: str | None = "line 3: x") -> str:
     return hint_on_error(oracle, Trouble("raised", text, where)) or ""
 
 
-def test_a_deadlock_of_sends_is_told_as_one() -> None:
+def test_a_deadlock_of_sends_is_told_as_one_and_so_is_one_of_receives() -> None:
     for text in (SENDS, f"{SENDS}, rank 2 waits for rank 1 to receive, and 1 more waits"):
         assert "Two ranks wait for each other" in hint(PIPELINE_STEP, f"deadlock: {text}")
+    assert "Either a message is missing, or a rank sends it" in hint(PIPELINE_STEP, f"deadlock: {NO_MESSAGE}")
     assert "Start both transfers" in hint(RING_ATTENTION, f"deadlock: {SENDS}, and 2 more wait")
     assert "Start both transfers" in hint(RING_ATTENTION, f"deadlock: {NO_MESSAGE}")
 

@@ -178,6 +178,9 @@ PIPELINE_STEP = Oracle(
         "Rank 0 has none before it, and the last rank has none after it.",
         "deadlock: to receive": "Two ranks wait for each other: comm.send returns only once its receiver has asked for "
         "the message. Start each message with comm.isend, and wait() for all of them at the end of the step.",
+        "deadlock: for a message from": "Every rank that is named waits for a message. Either a message is missing, or "
+        "a rank sends it only after a message that it waits for itself. For each micro-batch an activation goes to the "
+        "next rank, and a gradient back to the rank before.",
         "grad can be implicitly created": "Only the loss is a single number. On all other ranks call "
         "out.backward(gradient) with the gradient that was received from the next rank.",
         "does not require grad": "Autograd has no graph for this tensor. Keep the output itself for the backward pass, "
