@@ -135,8 +135,10 @@ def test_the_page_for_instructors_quotes_what_was_measured() -> None:
     for each in (copies, padded):
         assert f"{each['found']} ({each['found'] / each['n']:.0%})".replace("%", " %") in said
     assert f"share {honest['median']:.0%}".replace("%", " %") in said
+    assert f"and {honest['highest_tenth']:.0%} or less".replace("%", " %") in said
     n_alike = measured["left_out"]["right answers are necessarily alike"]
     assert f"of the {measured['exercises']} exercises these are {n_alike}" in said
+    assert f"{sum(measured['left_out'].values()) - n_alike} more are left out" in said
 
 
 def test_a_kernel_is_taken_out_of_its_text() -> None:
