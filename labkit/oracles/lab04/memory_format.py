@@ -12,6 +12,9 @@ from labkit.compare import inputs_untouched
 from labkit.exercises.lab04.memory_format import Images
 from labkit.spec import CANNOT_TELL, CaseRun, Hint, Observation, Oracle, Tolerance
 
+PARTS = ("conv1", "gate", "norm", "conv2")
+"""The block's parts: run_block asks for them first, also where prepare has returned nothing."""
+
 
 def computed(run: CaseRun[Images]) -> tuple[torch.Tensor, torch.Tensor]:
     """y and the tokens, with plain layouts."""
@@ -56,7 +59,7 @@ MEMORY_FORMAT = Oracle(
         "y_last": "layout of y (is it in channels-last?)",
         "a_view": "memory of the tokens (is it that of y?)",
     },
-    unusable={"'NoneType' object has no attribute": "prepare has to return the block."},
+    errors={f"'NoneType' object has no attribute '{part}'": "prepare has to return the block." for part in PARTS},
     diagnose=(
         Hint(
             lambda run: run.got["tokens"].shape == run.expected["y"].flatten(2).shape != run.expected["tokens"].shape,
