@@ -1,6 +1,7 @@
 """`try 21-thing [FILE] [--draws 50]`: what a student with this answer sees, and on how many hidden draws it passes.
 
-For the author of an exercise, on answers that the author trusts: nothing is isolated, and no grade is touched.
+`try 21-thing --known [--draws 5]`: which of the exercise's known answers some draws judge otherwise than their files
+say. For the author of an exercise, on answers that the author trusts: nothing is isolated, and no grade is touched.
 """
 
 from __future__ import annotations
@@ -13,17 +14,23 @@ from grading.errors import UserError
 from grading.terminal import say
 from grading.tryout.cases import CaseSet
 from grading.tryout.draws import verdicts
+from grading.tryout.known import findings, known_answers
 from labkit import exercises
 from labkit.check.text import as_text
 from labkit.check.verdict import Verdict
 
 DRAWS = 50
+DRAWS_OF_KNOWN = 5
+"""Where all known answers are tried on each."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("exercise", metavar="21-thing")
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="an answer (default: the solution)")
-    parser.add_argument("--draws", type=int, default=DRAWS, metavar="N", help=f"hidden draws (default: {DRAWS})")
+    parser.add_argument("--known", action="store_true", help="in its place, all answers under tests/wrong and right")
+    parser.add_argument(
+        "--draws", type=int, metavar="N", help=f"hidden draws (default: {DRAWS}; {DRAWS_OF_KNOWN} with --known)"
+    )
     parser.set_defaults(run=run)
 
 
@@ -33,22 +40,42 @@ def run(args: argparse.Namespace) -> int:
         name = exercises.find(args.exercise).id
     except exercises.UnknownExercise as error:
         raise UserError(str(error), "begin one: python -m grading new --exercise NN-its-name") from error
-    source = _source(name, args.file)
+    if not args.known:
+        return _try_one(name, args.file, args.draws or DRAWS)
+    if args.file:
+        raise UserError("--known tries answers of its own", f"leave out {args.file}, or --known")
+    return _try_known(name, args.draws or DRAWS_OF_KNOWN)
+
+
+def _try_one(name: str, file: Path | None, n_draws: int) -> int:
+    source = _source(name, file)
     try:
         public = CaseSet(name)
         seen = public.verdict(public.runs(source))
         say(f"what a student sees ({len(public.cases)} public cases):", "", *as_text(seen).splitlines(), "")
         first, n_passed = None, 0
-        for number, verdict in enumerate(verdicts(name, source, args.draws), 1):
+        for number, verdict in enumerate(verdicts(name, source, n_draws), 1):
             n_passed += verdict.passed
             if not verdict.passed and first is None:
                 first = (number, verdict)
     except Exception as error:
         raise UserError(
-            f"{args.file or 'the solution'}: {type(error).__name__}: {error}", "its cell, or a half of the exercise"
+            f"{file or 'the solution'}: {type(error).__name__}: {error}", "its cell, or a half of the exercise"
         ) from error
-    say(f"hidden cases: {n_passed} of {args.draws} draws pass", *_shown(first))
-    return 0 if seen.passed and n_passed == args.draws else 1
+    say(f"hidden cases: {n_passed} of {n_draws} draws pass", *_shown(first))
+    return 0 if seen.passed and n_passed == n_draws else 1
+
+
+def _try_known(name: str, n_draws: int) -> int:
+    n_found = 0
+    for found in findings(name, n_draws):
+        n_found += 1
+        say(f"{found.name}, draw {found.draw}: {found.problem}", "")
+        if found.verdict:
+            say(*as_text(found.verdict).splitlines(), "")
+    n_answers = len(known_answers(name))
+    say(f"{n_answers} known answers on {n_draws} draws: {n_found} times judged otherwise than their files say")
+    return 1 if n_found else 0
 
 
 def _source(name: str, file: Path | None) -> str:

@@ -14,8 +14,13 @@ from labkit.check.verdict import Verdict
 KEY = b"draws that an author looks at"
 
 
-def verdicts(exercise_id: str, source: str, n_draws: int) -> Iterator[Verdict]:
-    """What the grader would conclude for students 1, 2, ... with this answer, one draw at a time."""
+def case_sets(exercise_id: str, n_draws: int) -> Iterator[CaseSet]:
+    """The hidden cases of students 1, 2, ..."""
     for number in range(1, n_draws + 1):
-        cases = CaseSet(exercise_id, Secret(KEY, exercise_id[:2], str(number), "first"))
+        yield CaseSet(exercise_id, Secret(KEY, exercise_id[:2], str(number), "first"))
+
+
+def verdicts(exercise_id: str, source: str, n_draws: int) -> Iterator[Verdict]:
+    """What the grader would conclude for these students with this answer, one draw at a time."""
+    for cases in case_sets(exercise_id, n_draws):
         yield cases.verdict(cases.runs(source))

@@ -17,6 +17,7 @@ import torch
 from grading import own_labs
 from grading.demo.examples import Example, example, examples
 from grading.hidden import hidden_of
+from grading.tryout.known import fault
 from labkit import exercises
 from labkit.check.text import MAX_LINES, WIDTH, as_text
 from labkit.check.verdict import Verdict
@@ -288,26 +289,19 @@ def test_shared_inputs_and_expectations_change_no_verdict() -> None:
 def expect_full_marks(cases: CaseSet, right: Sequence[Example]) -> None:
     """Fail with the verdicts of all answers that do not pass."""
 
-    def fault(one: Example, verdict: Verdict) -> str | None:
-        return None if verdict.outcome == "passed" else "expected full marks"
-
-    _expect(cases, right, fault)
+    _expect(cases, [replace(one, hint="") for one in right], fault)
 
 
 def expect_own_hints(cases: CaseSet, wrong: Sequence[Example]) -> dict[str, list[Observation]]:
     """The runs by an answer's name. Fail with the verdicts of all answers that gain points or get another hint."""
 
-    def fault(one: Example, verdict: Verdict) -> str | None:
+    def fault_in_words(one: Example, verdict: Verdict) -> str | None:
         lines = as_text(verdict).splitlines()
-        if verdict.score != 0:
-            return "expected no points"
-        if one.hint not in (verdict.hint or ""):
-            return f"expected a hint with {one.hint!r}"
-        if len(lines) > MAX_LINES or max(map(len, lines)) > WIDTH:
-            return f"expected at most {MAX_LINES} lines of {WIDTH} characters"
-        return None
+        too_long = len(lines) > MAX_LINES or max(map(len, lines)) > WIDTH
+        said = f"expected at most {MAX_LINES} lines of {WIDTH} characters" if too_long else None
+        return fault(one, verdict) or said
 
-    return _expect(cases, wrong, fault)
+    return _expect(cases, wrong, fault_in_words)
 
 
 def _expect(

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from grading.__main__ import main
-from grading.demo.examples import example
+from grading.demo.examples import Example, example
+from grading.tryout import known
 from labkit.check.text import as_text
 from tests.exercises.harness import public_verdict
 
@@ -46,6 +47,7 @@ def test_an_answer_that_fails_on_some_draws_is_counted(tmp_path: Path, capsys) -
     [
         (["77-nothing"], 'there is no exercise "77-nothing"'),
         (["00-warm-up", "nowhere.py"], "nowhere.py cannot be read"),
+        (["00-warm-up", "mine.py", "--known"], "leave out mine.py, or --known"),
     ],
 )
 def test_what_is_not_there_is_said(words: list[str], said: str, capsys) -> None:
@@ -57,3 +59,33 @@ def test_a_cell_that_raises_is_named(tmp_path: Path, capsys) -> None:
     (tmp_path / "mine.py").write_text("1 / 0\n")
     assert main(["try", "00-warm-up", str(tmp_path / "mine.py")]) == 2
     assert "mine.py: ZeroDivisionError: division by zero" in capsys.readouterr().err
+
+
+def test_known_answers_are_judged_on_each_draw(capsys) -> None:
+    n_answers = len(known.known_answers("00-warm-up"))
+    assert n_answers > 3
+    assert main(["try", "00-warm-up", "--known", "--draws", "2"]) == 0
+    said = capsys.readouterr().out
+    assert said == f"{n_answers} known answers on 2 draws: 0 times judged otherwise than their files say\n"
+
+
+def test_known_answers_that_a_draw_judges_otherwise_are_named(monkeypatch, capsys) -> None:
+    """The control: a right answer among the wrong, a wrong hint, a wrong answer among the right, a cell that raises."""
+    right, wrong = known.known_answers("00-warm-up")[0], known.known_answers("00-warm-up")[-1]
+    given = (
+        Example("00-warm-up", "passes", right.source, hint="mean"),
+        Example("00-warm-up", "is_told_another", wrong.source, hint="no such hint"),
+        Example("00-warm-up", "fails", wrong.source),
+        Example("00-warm-up", "raises", "1 / 0"),
+        right,
+        wrong,
+    )
+    monkeypatch.setattr(known, "known_answers", lambda name: given)
+    assert main(["try", "00-warm-up", "--known", "--draws", "2"]) == 1
+    said = capsys.readouterr().out
+    for draw in (1, 2):
+        assert f"passes, draw {draw}: expected no points\n" in said
+        assert f"is_told_another, draw {draw}: expected a hint with 'no such hint'\n" in said
+        assert f"fails, draw {draw}: expected full marks\n" in said
+        assert f"raises, draw {draw}: its cell or the judge raised ZeroDivisionError: division by zero\n" in said
+    assert "on 2 draws: 8 times judged otherwise than their files say\n" in said

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab00.warm_up import Activations
 from labkit.oracles.calls import as_call
+from labkit.oracles.hints import any_of
 from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle, Tolerance, Tree
 
 
@@ -55,12 +57,19 @@ def _near(a: torch.Tensor, b: torch.Tensor, rtol: float) -> bool:
     return torch.allclose(a.double(), b.double(), rtol=rtol, atol=1e-12)
 
 
-def _divided_by_another_axis(run: CaseRun[Activations]) -> bool:
+def _divided_by_another_axis(run: CaseRun[Activations]) -> object:
     """The sum of the squares over the length of an axis that was not summed."""
-    return any(
-        _equals(lambda x, dim, n=n: torch.linalg.vector_norm(x, dim=dim) / math.sqrt(n))(run) is True
-        for n in run.tree["x"].shape
-    )
+    lengths = [n for n in run.tree["x"].shape if n != run.tree["x"].shape[run.case.dim]]
+    return any_of(*(_equals(partial(_mean_over, n=n)) for n in lengths))(run)
+
+
+def _mean_over(x: torch.Tensor, dim: int, n: int) -> torch.Tensor:
+    """The root of the sum of the squares along `dim` divided by n."""
+    return torch.linalg.vector_norm(x, dim=dim) / math.sqrt(n)
+
+
+def _deviation(x: torch.Tensor, dim: int, correction: int) -> torch.Tensor:
+    return x.std(dim, correction=correction)
 
 
 def _in_words(run: CaseRun[Activations]) -> str:
@@ -99,10 +108,10 @@ def _left_the_range(run: CaseRun[Activations]) -> bool:
 
 
 def _squared_in_dtype(run: CaseRun[Activations]) -> bool:
-    """Squares among the subnormals keep only a few bits."""
-    out, x = run.got["out"], run.tree["x"]
-    rounded = x.square().mean(run.case.dim).sqrt()
-    return not torch.equal(rounded, run.expected["out"]) and torch.equal(out, rounded)
+    """Squares among the subnormals, or their mean, keep only a few bits."""
+    out, x, dim = run.got["out"], run.tree["x"], run.case.dim
+    rounded = (x.square().mean(dim).sqrt(), x.float().square().mean(dim).to(x.dtype).sqrt())
+    return any(not torch.equal(one, run.expected["out"]) and torch.equal(out, one) for one in rounded)
 
 
 WARM_UP = Oracle(
@@ -187,10 +196,7 @@ WARM_UP = Oracle(
             "length `x.shape[dim]`.",
         ),
         Hint(
-            lambda run: any(
-                _equals(lambda x, dim, correction=correction: x.std(dim, correction=correction))(run) is True
-                for correction in (0, 1)
-            ),
+            any_of(*(_equals(partial(_deviation, correction=correction)) for correction in (0, 1))),
             "This is the standard deviation, which subtracts the mean first; the root-mean-square does not.",
         ),
         Hint(
