@@ -6,7 +6,9 @@ Trusted answers only: nothing is isolated here. What students hand in goes throu
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from types import ModuleType
 
@@ -28,17 +30,33 @@ NO_INPUTS: Tree = {}
 """Of an answer that is refused before any case is run."""
 
 
-def answers_in(exercise_id: str, source: str) -> dict[str, object]:
-    """The names that a cell with this source defines, after the lab's set-up cell; or its text, if that is asked."""
+@contextmanager
+def running(exercise_id: str, source: str) -> Iterator[dict[str, object]]:
+    """The names that a cell with this source defines, after the lab's set-up cell; or its text, if that is asked.
+
+    Until the end they are those of `__main__`, as in a notebook and in the grader: torch.export and pickle look a
+    function's globals up there.
+    """
     answers = exercises.find(exercise_id).answers
     if all(answer.kind == "text" for answer in answers):
-        return {answer.name: source for answer in answers}
-    namespace: dict[str, object] = {"__name__": "__main__"}
-    exec(cell_of(exercise_id[:2], f"{exercise_id[:2]}-setup"), namespace)
-    # Triton reads a kernel's source where Python keeps that of cells.
-    linecache.cache["<answer>"] = (len(source), None, source.splitlines(keepends=True), "<answer>")
-    exec(compile(source, "<answer>", "exec"), namespace)
-    return namespace
+        yield {answer.name: source for answer in answers}
+        return
+    before, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
+    try:
+        namespace = vars(sys.modules["__main__"])
+        exec(cell_of(exercise_id[:2], f"{exercise_id[:2]}-setup"), namespace)
+        # Triton reads a kernel's source where Python keeps that of cells.
+        linecache.cache["<answer>"] = (len(source), None, source.splitlines(keepends=True), "<answer>")
+        exec(compile(source, "<answer>", "exec"), namespace)
+        yield namespace
+    finally:
+        sys.modules["__main__"] = before
+
+
+def answers_in(exercise_id: str, source: str) -> dict[str, object]:
+    """The same names, to be called while something else is `__main__`."""
+    with running(exercise_id, source) as found:
+        return found
 
 
 class CaseSet:
@@ -69,15 +87,15 @@ class CaseSet:
     def runs(self, source: str, forbids: bool = True) -> list[Observation]:
         """What an answer does on the cases. forbids: whether calls that are forbidden are looked for first."""
         exercise = self.exercise if forbids else replace(self.exercise, forbids=())
-        found = answers_in(exercise.id, source)
-        if self._secret:
-            runs = self._hidden_runs(exercise, found, source)
-        else:
-            with known_settings():
-                runs = public_runs(exercise, found, [source])
-        if exercise.full_size and self.verdict(runs).passed:
-            runs.append(observe_full_size(exercise, gather_answers(exercise, found)))
-        return runs
+        with running(exercise.id, source) as found:
+            if self._secret:
+                runs = self._hidden_runs(exercise, found, source)
+            else:
+                with known_settings():
+                    runs = public_runs(exercise, found, [source])
+            if exercise.full_size and self.verdict(runs).passed:
+                runs.append(observe_full_size(exercise, gather_answers(exercise, found)))
+            return runs
 
     def verdict(self, runs: list[Observation], oracle: Oracle | None = None) -> Verdict:
         """The verdict on such runs. oracle: judges in place of the exercise's own."""

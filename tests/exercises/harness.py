@@ -9,7 +9,7 @@ from pathlib import Path
 
 from grading.demo.examples import solution_of
 from grading.hidden import Secret
-from grading.tryout.cases import CaseSet, answers_in
+from grading.tryout.cases import CaseSet, answers_in, running
 from labkit import exercises
 from labkit.check.api import examine
 from labkit.check.verdict import Verdict
@@ -24,7 +24,8 @@ PATIENCE_S = 120.0
 
 def public_verdict(exercise_id: str, source: str) -> Verdict:
     """What the student reads under the exercise."""
-    return examine(exercises.find(exercise_id), oracle_of(exercise_id), answers_in(exercise_id, source), [source])
+    with running(exercise_id, source) as found:
+        return examine(exercises.find(exercise_id), oracle_of(exercise_id), found, [source])
 
 
 def hidden_verdict(exercise_id: str, source: str, secret: Secret = SECRET, memory_cases: bool = False) -> Verdict:

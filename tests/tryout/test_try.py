@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,41 @@ def test_a_wrong_answer_gets_the_very_box_that_a_student_sees(tmp_path: Path, ca
     said = capsys.readouterr().out
     assert as_text(public_verdict(wrong.exercise, wrong.source)) in said
     assert "hidden cases: 0 of 1 draws pass\nthe first that fails, draw 1:\n" in said
+
+
+EXPORTED = """
+FACTOR = 1.0
+
+
+class Rms(torch.nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, x):
+        return x.float().square().mul(FACTOR).mean(self.dim).sqrt().type_as(x)
+
+
+PROGRAMS = {}
+
+
+def rms(x, dim):
+    key = (x.shape, x.dtype, dim)
+    if key not in PROGRAMS:
+        PROGRAMS[key] = torch.export.export(Rms(dim), (x,), strict=True).module()
+    return PROGRAMS[key](x)
+"""
+
+
+@pytest.mark.slow
+def test_a_function_finds_its_globals_in_main_as_in_a_notebook(tmp_path: Path, capsys) -> None:
+    """Strict export looks them up by the module's name. What an answer before it has left there is in nobody's way."""
+    before = sys.modules["__main__"]
+    for factor, passes in (("4.0", False), ("1.0", True)):
+        (tmp_path / "mine.py").write_text(EXPORTED.replace("1.0", factor))
+        assert main(["try", "00-warm-up", str(tmp_path / "mine.py"), "--draws", "1"]) == (0 if passes else 1)
+        assert f"hidden cases: {int(passes)} of 1 draws pass" in capsys.readouterr().out
+    assert sys.modules["__main__"] is before
 
 
 def test_an_answer_that_fails_on_some_draws_is_counted(tmp_path: Path, capsys) -> None:
