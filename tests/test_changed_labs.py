@@ -27,7 +27,7 @@ FIRST, SECOND, THIRD = LABS[:3]
         ("tests/attacks/05_ast_transformer.py", ""),
         ("tests/grading/lab99/oracles.py", ""),
         ("solutions/99_none.py", ""),
-        ("labkit/spec.py", ""),
+        ("labkit/measures.py", ""),
         ("collab05/x.py", ""),
     ],
 )
@@ -38,7 +38,7 @@ def test_the_lab_of_a_file(path: str, lab: str) -> None:
 @pytest.fixture
 def repo(tmp_path) -> Path:
     git(tmp_path, "init", "-q")
-    write(tmp_path, "labkit/spec.py", "1")
+    write(tmp_path, "labkit/measures.py", "1")
     for lab in LABS:
         write(tmp_path, f"solutions/{lab}_x.py", "1")
     return tmp_path
@@ -80,7 +80,7 @@ def test_what_is_as_it_was_and_what_all_labs_share_picks_no_lab(repo) -> None:
     git(repo, "tag", "v0.1.0")
     write(repo, f"solutions/{FIRST}_x.py", "2")
     write(repo, f"solutions/{FIRST}_x.py", "1")
-    write(repo, "labkit/spec.py", "2")
+    write(repo, "labkit/measures.py", "2")
     found = labs_in_full(repo)
     assert len(found.labs) == 1
     assert found.why == "in rotation: no lab differs from v0.1.0"
