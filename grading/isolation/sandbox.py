@@ -26,7 +26,7 @@ from grading.isolation.users import job_user, users_of_ranks
 from grading.isolation.worker_tree import python_command, shared_worker_tree
 from grading.worker.confine.plan import MOST_RANKS, PLAIN, RANK, Limits, Plan
 from grading.worker.confine.tier import Tier
-from grading.worker.procfs import children, descendants, gone_is_fine, waited_s
+from grading.worker.procfs import children, cpu_s, descendants, gone_is_fine, waited_s
 from grading.worker.protocol.control import (
     EVENTS,
     JobEnded,
@@ -47,7 +47,10 @@ from grading.worker.wire.typed import F
 if TYPE_CHECKING:
     from grading.worker.wire.frames import Channel
 
-START_S = 120.0
+START_CPU_S = 120.0
+"""What a forking process may compute until it is ready. In wall time, on a crowded machine, that is many minutes."""
+IDLE_S = 60.0
+"""For how long it may do nothing at all until then."""
 KILL_S = 10.0
 _PRIVATE = "/tmp/job-{n}"
 """The folder of the n-th job where it has temporary space of its own."""
@@ -55,6 +58,10 @@ _PRIVATE = "/tmp/job-{n}"
 
 class InfrastructureFault(Exception):
     """Something of ours failed, not the student's: to be retried, and never a reason for zero points."""
+
+
+class _Silent(InfrastructureFault):
+    """The forking process did not say in time what it was to say."""
 
 
 class LostUnderStudent(InfrastructureFault):
@@ -156,13 +163,28 @@ class Sandbox:
         return json.loads(text)
 
     def wait(self) -> None:
-        """Until jobs can be started; at once where that is so. Raises InfrastructureFault."""
+        """Until jobs can be started; at once where that is so. Raises InfrastructureFault.
+
+        Not wall time is held against it, but that it computes without end, or does nothing.
+        """
         if self._ready:
             return
-        self._expect(ServerReady, START_S)
+        used_s, is_ready = 0.0, False
+        while not is_ready:
+            try:
+                self._expect(ServerReady, IDLE_S)
+                is_ready = True
+            except _Silent:
+                before_s, used_s = used_s, self._cpu_s()
+                if not before_s < used_s < START_CPU_S:
+                    raise
         if self.tier.in_bubblewrap:
             self._ours = frozenset(descendants(self._process.pid))
         self._ready = True
+
+    def _cpu_s(self) -> float:
+        """CPU time of the forking process, with what it runs while it loads, such as a compiler."""
+        return sum(map(cpu_s, (self._process.pid, *descendants(self._process.pid))))
 
     def _open(self, grants: Sequence[str] = (), trial: dict | None = None, n: int = 1) -> list[socket.socket]:
         self.wait()
@@ -280,7 +302,7 @@ class Sandbox:
             try:
                 data = self._control.recv(65536)
             except TimeoutError:
-                raise InfrastructureFault(f'the forking process did not say "{due.kind}" in {within_s:g} s') from None
+                raise _Silent(f'the forking process did not say "{due.kind}" in {within_s:g} s') from None
             except OSError as error:
                 raise InfrastructureFault(f"the forking process is gone: {error}") from error
             if not data:

@@ -60,8 +60,8 @@ def total(comm, x):
     "a flood": "def total(comm, x):\n    while True: comm._channel.send('compute', {'seconds': 0.0})",
     "a flood of bytes": "import torch\ndef total(comm, x):\n    y = torch.zeros(2**22)\n"
     "    while True: comm.isend(y, (comm.rank + 1) % comm.world_size)",
-    "silence": "def total(comm, x):\n    import time\n    time.sleep(100)",
-    "half a frame": "def total(comm, x):\n    import time\n    comm._channel._socket.send(b'abc')\n    time.sleep(100)",
+    "silence": "def total(comm, x):\n    import time\n    time.sleep(1e4)",
+    "half a frame": "def total(comm, x):\n    import time\n    comm._channel._socket.send(b'abc')\n    time.sleep(1e4)",
     "a large header": "def total(comm, x):\n    comm._channel._socket.sendall(b'\\xff' * 12)\n    return x",
     "nothing but noise": "def total(comm, x):\n    comm._channel._socket.sendall(b'x' * 5000)\n    return x",
     "a closed channel": "def total(comm, x):\n    comm._channel.close()\n    return x",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import resource
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,9 +20,14 @@ from tests.grading.test_course import points
 pytestmark = pytest.mark.slow
 GRADED = "graded"
 CHECK = "00-warm-up-check"
-MOST_S = 240.0
+MOST_CPU_S = 240.0
 MOST_BYTES = 3 * 2**30
 """Of a child that reads one: 2 GiB beyond what the process has that forks it."""
+
+
+def used_cpu_s() -> float:
+    """By this process, and by the children that it has waited for."""
+    return sum(os.times()[:4])
 
 
 def right(course: Course) -> bytes:
@@ -124,9 +128,9 @@ def lay_out(folder: Path, course: Course) -> None:
 
 def test_each_is_taken_or_named_with_its_reason(course, tmp_path, capsys) -> None:
     lay_out(tmp_path / "came", course)
-    began = time.monotonic()
+    began_s = used_cpu_s()
     assert main(["collect", str(course.root), "00", "--folder", str(tmp_path / "came")]) == 1
-    assert time.monotonic() - began < MOST_S
+    assert used_cpu_s() - began_s < MOST_CPU_S
     told = capsys.readouterr().out
     for student, said in reasons(NO_FILES_IN_A_FOLDER).items():
         (line,) = [line for line in told.splitlines() if f"'{student}/{LAB}.ipynb'" in line]
@@ -142,9 +146,9 @@ def test_what_somebody_put_there_by_hand_is_graded_or_named_with_its_reason(cour
         path.parent.mkdir(parents=True)
         for file in student.iterdir():
             file.rename(path)
-    began = time.monotonic()
+    began_s = used_cpu_s()
     ungraded = grade(course, LAB, course.students(LAB), workers=1, isolation="none")
-    assert time.monotonic() - began < MOST_S
+    assert used_cpu_s() - began_s < MOST_CPU_S
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 < MOST_BYTES
     found = {item.student: item.reason for item in ungraded}
     assert {item.outcome for item in ungraded} == {"unreadable"}

@@ -187,11 +187,9 @@ def test_a_fork_bomb_is_gone_when_the_job_is(server: Sandbox) -> None:
     with cell(server, bomb):
         while len(server.job_processes()) < 30:
             time.sleep(0.01)
-        began = time.monotonic()
+        # The promise is two seconds; a fault is raised after KILL_S.
         server.kill_job()
     assert server.job_processes() == []
-    # The promise is two seconds; a busy machine is given more.
-    assert time.monotonic() - began < 30
 
 
 def test_what_many_processes_take_together_is_capped(server: Sandbox) -> None:

@@ -15,7 +15,7 @@ from grading.supervisor import Sandbox
 from grading.supervisor.attempts import run_steps
 from grading.worker.wire.frames import Channel
 from tests.grading.shared_sandboxes import shared_sandbox
-from tests.grading.steps import DOUBLE, GOOD, code, graded, what_cells_print
+from tests.grading.steps import DOUBLE, GOOD, PATIENT, code, graded, what_cells_print
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("lab99")]
 
@@ -43,10 +43,11 @@ def double(x):
 def test_a_cell_finds_everything_loaded(light) -> None:
     first = code("a", "import sys\nbefore = set(sys.modules)")
     source = "import jaxtyping, torch, matplotlib.pyplot\n%matplotlib inline\nprint(set(sys.modules) - before)"
-    cells = run_steps(light, [first, code("b", source)], {}).cells
+    cells = run_steps(light, [first, code("b", source)], {}, PATIENT).cells
     assert cells["b"].ok and cells["b"].printed.strip() == "set()", cells["b"]
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "more",
     [pytest.param((), id="alone"), pytest.param(KERNELS, marks=pytest.mark.full("determinism"), id="beside kernels")],

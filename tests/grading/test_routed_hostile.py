@@ -6,7 +6,6 @@ is the simulator, or a worker without isolation: where ranks share a process or 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace
@@ -94,10 +93,7 @@ def test_a_rank_sees_itself_alone(server) -> None:
     [pytest.param(name, marks=[pytest.mark.full("attacks")] if name in UNTIL_A_LIMIT else []) for name in FORGED],
 )
 def test_what_a_rank_may_say_costs_itself(server, name: str) -> None:
-    began = time.monotonic()
     assert outcome(server, FORGED[name]) in ("failed", "limit")
-    # Before the sleep of 100 s is over, on a busy machine, too.
-    assert time.monotonic() - began < 90
     # And the next one is graded.
     assert outcome(server, HONEST) == "passed"
 

@@ -4,7 +4,6 @@ job reaches the next but through the store."""
 from __future__ import annotations
 
 import linecache
-import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -24,6 +23,7 @@ from labkit.tree import same
 from tests.grading.lab96.exercises import PROGRAM, SUM, Files, Sum
 from tests.grading.lab98 import exercises as lab98
 from tests.grading.ranks import graded, ranks_server
+from tests.grading.steps import count_cpu
 from tests.lanes import EVERY_TIER, require_tier
 
 HONEST = """
@@ -307,13 +307,11 @@ def test_calls_without_end_and_a_store_without_end_are_limits(server, monkeypatc
 
 
 @pytest.mark.slow
-def test_jobs_that_never_end_share_the_exercises_time(server) -> None:
-    began = time.monotonic()
-    endless = (
-        "def total(store, n):\n    while True: store.list()" if False else "def total(store, n):\n    while True: pass"
-    )
-    found = graded(server, endless, name="96-sum").exercises["96-sum"].public
-    assert found.outcome == "limit" and time.monotonic() - began < 4 * SUM.run.wall_s
+def test_jobs_that_never_end_share_the_exercises_time(server, monkeypatch) -> None:
+    counted_s = count_cpu(server, monkeypatch)
+    found = graded(server, "def total(store, n):\n    while True: pass", name="96-sum").exercises["96-sum"].public
+    # Fewer on a busy machine: the limit is on wall time.
+    assert found.outcome == "limit" and 0 < sum(counted_s) < 1.5 * SUM.run.wall_s
 
 
 def test_a_job_that_takes_too_much_memory_says_so(server) -> None:
