@@ -4,8 +4,8 @@ ROW = 20
 OUTCOMES = ("limit",)
 WITHIN_S = 14.0
 BEFORE = """
-import contextlib, signal, time, labkit.limits, labkit.observe
-labkit.observe.time_limit = labkit.limits.time_limit = lambda *args: contextlib.nullcontext()
+import contextlib, signal, time, labkit.limits, labkit.observe.runs
+labkit.observe.runs.time_limit = labkit.limits.time_limit = lambda *args: contextlib.nullcontext()
 sleep = time.sleep
 signal.setitimer = lambda *args: None
 time.monotonic = time.perf_counter = time.time = lambda: 0.0

@@ -2,7 +2,7 @@
 
 HARMLESS = True
 BEFORE = """
-import torch, labkit.observe as observe, labkit.tree as tree
+import torch, labkit.observe.runs as observe, labkit.tree as tree
 from labkit.spec import Observation
 def fine(exercise, answers, case, given, *args, **kwargs):
     return Observation(case, given, {"out": torch.zeros(())}, given, {"peak_bytes": 0.0}, None)

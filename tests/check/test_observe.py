@@ -95,7 +95,7 @@ def test_ranks_live_where_their_messages_do(monkeypatch: pytest.MonkeyPatch) -> 
         return {"place": [stage.device.type, stage.rank, stage.world_size]}
 
     # As if there were a GPU.
-    monkeypatch.setattr("labkit.observe.device", lambda: torch.device("meta"))
+    monkeypatch.setattr("labkit.observe.surroundings.device", lambda: torch.device("meta"))
     assert run(None, drive=place).got == {"place": ["meta", 0, 1]}
     places = [{"place": ["cpu", rank, 2]} for rank in range(2)]
     assert run(None, drive=place, run=Run(ranks=2)).got == {"ranks": places}

@@ -5,7 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from labkit.exercises.lab06.muon import COEFFICIENTS, N_ITERATIONS
+from labkit.exercises.lab06.muon import COEFFICIENTS, N_ITERATIONS, MuonSteps
+from labkit.exercises.lab06.playing import play
+from labkit.oracles.hints import once
+from labkit.spec import CaseRun
 
 _A, _B, _C = COEFFICIENTS
 POLYNOMIALS = {
@@ -111,3 +114,9 @@ class ExactMuon(torch.optim.Optimizer):
             "whole gradient on top": grad + momentum * buffer,
         }
         return ways.get(self.mistake, grad.lerp(buffer, momentum))
+
+
+@once
+def history(run: CaseRun[MuonSteps], mistake: str) -> dict:
+    """The weights after each step of a case, with this mistake or with none."""
+    return play(lambda groups: ExactMuon(groups, mistake, **run.case.settings()), run.case, run.tree)

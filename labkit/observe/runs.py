@@ -1,7 +1,6 @@
-"""Run an answer on one case through its exercise's driver, and write down what happened.
+"""One run of a case: in this process, by all ranks or jobs of it, or as one of these alone.
 
-The same code runs beside the student's notebook and in the grader's worker. It judges nothing and knows no
-expected value.
+What it is given and what it finds around it are made in `inputs` and `surroundings`.
 """
 
 from __future__ import annotations
@@ -9,85 +8,29 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
-import sys
-import tempfile
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import torch
 
-from labkit.devices import device, seed_all
 from labkit.forbidden_calls import forbidden_call
 from labkit.forbids import refusal
-from labkit.full_precision import full_float32
 from labkit.limits import OverLimit, time_limit
 from labkit.measures import held_of_ranks, in_short, of_ranks
 from labkit.meters.full_size import full_size_figures, without_data
 from labkit.meters.launches import KernelLaunch
 from labkit.meters.memory import load_imports_of, load_late_modules
+from labkit.observe.inputs import n_ranks
+from labkit.observe.surroundings import fresh_stage, known_settings, stage_of_rank
 from labkit.ranks import Comm, CommError, RankFailed, simulate
 from labkit.ranks.scheduler import Stopped
 from labkit.ranks.traffic import figures
-from labkit.spec import STUB_MESSAGE, Case, Exercise, Observation, Tree, Trouble
+from labkit.spec import Case, Exercise, Observation, Tree, Trouble
 from labkit.stage import Stage
 from labkit.store import BookedStore, Books, Store, books_of, part_of_job
 from labkit.tree import clone, part_of, plain
 from labkit.troubles import trouble_of
-
-
-def public_seed(exercise_id: str, index: int) -> int:
-    """The seed of an exercise's public case: the same in every notebook and at every check."""
-    return zlib.crc32(f"{exercise_id}#{index}".encode())
-
-
-def make_inputs(exercise: Exercise, case: Case, seed: int) -> Tree:
-    """The inputs of a case as a plain tree, every random number drawn from `seed`.
-
-    Raises ValueError where the parts for the ranks are not one for each of them.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    with known_settings():
-        tree = plain(exercise.inputs(case, generator))
-    if exercise.run.ranks != 1 and isinstance(tree, dict):
-        _check_parts(exercise, case, tree)
-    return tree
-
-
-def n_ranks(exercise: Exercise, case: Case) -> int:
-    """How many ranks a case of the exercise has."""
-    ranks = exercise.run.ranks
-    return ranks(case) if callable(ranks) else ranks
-
-
-def _check_parts(exercise: Exercise, case: Case, tree: Tree) -> None:
-    if "mine" in tree:
-        raise ValueError(f"{exercise.id}: an input is called `mine`, which is what each rank's own part is called")
-    n, parts = n_ranks(exercise, case), tree.get("ranks", [])
-    if "ranks" in tree and not (isinstance(parts, list) and len(parts) == n):
-        n_parts = len(parts) if isinstance(parts, list) else "no list of"
-        raise ValueError(f'{exercise.id}: `inputs` made {n_parts} parts under "ranks", and the case has {n} ranks')
-
-
-def gather_answers(exercise: Exercise, found: Mapping[str, object]) -> SimpleNamespace | Trouble:
-    """The answers by name as the driver wants them, or what is missing."""
-    for answer in exercise.answers:
-        if answer.name not in found:
-            return Trouble("missing", f"there is no `{answer.name}`: was it renamed, or did its cell fail?")
-        if found[answer.name] is None or found[answer.name] is Ellipsis:
-            return Trouble("unanswered", STUB_MESSAGE)
-        if answer.kind == "text":
-            if not isinstance(found[answer.name], str):
-                return Trouble("type", f"`{answer.name}` should be the text of a cell")
-            if not found[answer.name].strip() or STUB_MESSAGE in found[answer.name]:
-                return Trouble("unanswered", STUB_MESSAGE)
-        if answer.kind == "object" and not callable(found[answer.name]):
-            kind = type(found[answer.name]).__name__
-            return Trouble("type", f"`{answer.name}` should be a function or a class, but it is of type {kind}")
-    return SimpleNamespace(**{answer.name: found[answer.name] for answer in exercise.answers})
 
 
 def observe(
@@ -116,7 +59,7 @@ def observe(
     if books is not None:
         drive = functools.partial(_drive_jobs, books)
     _load_before_memory_is_measured(exercise, answers)
-    with _stage() as stage:
+    with fresh_stage() as stage:
         try:
             with time_limit(wall_s or exercise.run.wall_s, cpu_s or exercise.run.cpu_s):
                 got, back = drive(exercise, answers, case, tree, stage, lend)
@@ -148,7 +91,7 @@ def _forbidden(exercise: Exercise, answers: SimpleNamespace, case: Case, tree: T
     def run() -> None:
         # It has printed what it has to say.
         printed = contextlib.redirect_stdout(io.StringIO())
-        with _stage() as stage, printed, time_limit(exercise.run.wall_s, exercise.run.cpu_s):
+        with fresh_stage() as stage, printed, time_limit(exercise.run.wall_s, exercise.run.cpu_s):
             exercise.drive(answers, case, clone(tree), stage)
 
     found = forbidden_call(exercise.forbids, vars(answers), run)
@@ -165,7 +108,7 @@ def observe_full_size(
     figures: what is measured of the launches that it would have made.
     """
     case = exercise.full_size
-    with _stage() as stage:
+    with fresh_stage() as stage:
         unmetered = _Unmetered(stage.device, stage.tmp)
         try:
             with time_limit(exercise.run.wall_s, exercise.run.cpu_s):
@@ -196,7 +139,7 @@ def observe_rank(
     A Trouble of the kind "stopped" says that the run had ended for a reason that lies with another rank.
     """
     _load_before_memory_is_measured(exercise, answers)
-    with _stage(comm) as stage:
+    with fresh_stage(comm) as stage:
         try:
             with time_limit(exercise.run.wall_s, exercise.run.cpu_s):
                 got, back = _drive_one(exercise, answers, case, part, stage, lend)
@@ -212,7 +155,7 @@ def observe_job(
 ) -> Observation:
     """Drive the answer as one job alone, on a store that is kept elsewhere. part: what every job is given."""
     _load_before_memory_is_measured(exercise, answers)
-    with _stage() as stage:
+    with fresh_stage() as stage:
         own = replace(stage, store=store, job=job)
         try:
             with time_limit(exercise.run.wall_s, exercise.run.cpu_s):
@@ -228,24 +171,6 @@ def _load_before_memory_is_measured(exercise: Exercise, answers: SimpleNamespace
         with known_settings():
             load_late_modules()
             load_imports_of(vars(answers).values())
-
-
-@contextlib.contextmanager
-def _stage(comm: Comm | None = None) -> Iterator[Stage]:
-    """A fresh stage, with every generator seeded and in `known_settings`. comm: of a rank that has one for itself."""
-    with tempfile.TemporaryDirectory(prefix="labkit-") as folder, known_settings():
-        seed_all(0)
-        stage = Stage(device=device(), tmp=Path(folder))
-        with stage.clock:
-            yield stage if comm is None else replace(stage, **_of_rank(comm))
-
-
-def _of_rank(comm: Comm) -> dict[str, Any]:
-    """A rank lives where its messages do, also on a machine with a GPU.
-
-    There one thread goes backward for all ranks of a process: one that waits in it for a message would wait for ever.
-    """
-    return {"device": comm.device, "rank": comm.rank, "world_size": comm.world_size, "comm": comm}
 
 
 def _drive_one(
@@ -266,7 +191,7 @@ def _drive_ranks(
     run = exercise.run
 
     def drive(comm: Comm) -> tuple[Tree, Tree, Stage]:
-        own = replace(stage, **_of_rank(comm), measured={}, held={}, marks=[])
+        own = replace(stage, **stage_of_rank(comm), measured={}, held={}, marks=[])
         return *_drive_one(exercise, answers, case, part_of(tree, comm.rank), own, lend), own
 
     results, traffic = simulate(drive, n_ranks(exercise, case), run.cluster(case) if run.cluster else None)
@@ -284,7 +209,7 @@ def _drive_jobs(
     results: list[tuple[Tree, Tree]] = []
     stages = []
     for _ in range(books.n_jobs):
-        with _stage() as fresh:
+        with fresh_stage() as fresh:
             own = replace(fresh, store=BookedStore(books), job=books.begin_job())
             stages.append(own)
             try:
@@ -298,24 +223,3 @@ def _drive_jobs(
     stage.measured.update(of_ranks(own.measured for own in stages) | books.figures())
     stage.held.update(held_of_ranks([(own.measured, own.held) for own in stages]))
     return {"jobs": [got for got, _ in results]}, {"jobs": [back for _, back in results]}
-
-
-@contextlib.contextmanager
-def known_settings() -> Iterator[None]:
-    """Run a block with gradients on, float32 as the default dtype and in full, and one thread; put all back afterwards.
-
-    One thread, because the order of additions and so the last bits depend on their number, and because the cases are
-    too small to gain from more. Warnings and whatever else goes to stderr is printed to stdout.
-    """
-    grad, dtype, threads = torch.is_grad_enabled(), torch.get_default_dtype(), torch.get_num_threads()
-    torch.set_grad_enabled(True)
-    torch.set_default_dtype(torch.float32)
-    torch.set_num_threads(1)
-    # A warning on stderr would cost the mark in a plain nbgrader test cell.
-    with contextlib.redirect_stderr(sys.stdout), full_float32():
-        try:
-            yield
-        finally:
-            torch.set_grad_enabled(grad)
-            torch.set_default_dtype(dtype)
-            torch.set_num_threads(threads)
