@@ -1344,12 +1344,12 @@ labkit.feature_row(
 # %% [markdown]
 # ## Open questions
 #
-# Two questions, 2 + 3 points. A person reads your answers, so no check responds at once, and `progress` does not count
-# them. A few sentences each; numbers count more than words.
+# There are two questions, worth 2 and 3 points. A person reads your answers, so no check responds at once, and
+# `progress` does not count them. Write a few sentences for each; numbers count more than words.
 #
-# **A.** (2 points, read by a person) A colleague switches from ZeRO-2 to ZeRO-3 on 8 GPUs in one node to train with longer texts, and
-# still runs out of memory at nearly the same length. The model has 3 billion parameters. Explain with numbers what ZeRO-3 saved,
-# and what would have helped.
+# **A.** (2 points) A colleague switches from ZeRO-2 to ZeRO-3 on 8 GPUs in one node to train with longer texts, and
+# still runs out of memory at nearly the same length. The model has 3 billion parameters. Explain with numbers what
+# ZeRO-3 saved, and what would have helped.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "16-open-longer-texts", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
@@ -1363,10 +1363,11 @@ labkit.feature_row(
 # ### END SOLUTION
 
 # %% [markdown]
-# **B.** (3 points, read by a person) 13 billion parameters in bfloat16 on 4 nodes of 8 GPUs with 80 GB. Within a node a GPU sends
-# 200 GB/s; a node sends 50 GB/s. A GPU computes 400 TFLOP/s, a step has 8,192 tokens on each GPU and one micro-batch, and
-# 8 FLOPs a token and parameter. Which of DDP, ZeRO-1, ZeRO-3 and hybrid fit, and which of them can hide their traffic? Which one
-# do you choose, and what changes with 4 micro-batches of 8,192 tokens? Let your functions do the sums:
+# **B.** (3 points) You train a model of 13 billion parameters in bfloat16 on 4 nodes of 8 GPUs with 80 GB each. Within
+# a node, each GPU can send 200 GB/s. Between the nodes, each node can send 50 GB/s. A GPU computes 400 TFLOP/s. A step
+# has one micro-batch of 8,192 tokens on each GPU, and takes 8 FLOPs per token and parameter. Which of DDP, ZeRO-1,
+# ZeRO-3 and hybrid fit, and which of them can hide their traffic? Which one do you choose, and what changes with 4
+# micro-batches of 8,192 tokens? Let your functions do the sums:
 
 # %%
 if written(bytes_kept, bytes_sent):

@@ -1439,13 +1439,13 @@ labkit.feature_row(
 # %% [markdown]
 # ## Open questions
 #
-# Two questions, 2 + 2 points. A person reads your answers, so no check responds at once, and `progress` does not count
-# them. A few sentences each; numbers count more than words.
+# There are two questions, worth 2 points each. A person reads your answers, so no check responds at once, and
+# `progress` does not count them. Write a few sentences for each; numbers count more than words.
 #
-# **A.** (2 points, read by a person) A model with 32 layers and 4,096 columns is trained on 4,096 tokens at a time in
-# 16 bits, with tensor parallelism over 8 GPUs. Each layer has an attention and an MLP block. How many bytes does a GPU
-# send for the all-reduces (rings) of one forward and backward pass? How long does this take at 400 GB/s within a node,
-# and at 50 GB/s between nodes? Compare both with the time for computing: each GPU computes 400 TFLOP/s, and a layer has
+# **A.** (2 points) A model with 32 layers and 4,096 columns is trained on 4,096 tokens at a time in 16 bits, with
+# tensor parallelism over 8 GPUs. Each layer has an attention and an MLP block. How many bytes does a GPU send for the
+# all-reduces (rings) of one forward and backward pass? How long does this take at 400 GB/s within a node, and at
+# 50 GB/s between nodes? Compare both with the time for computing: each GPU computes 400 TFLOP/s, and a layer has
 # $12 \cdot 4096^2$ weights.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "17-open-inside-a-node", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
@@ -1460,9 +1460,9 @@ labkit.feature_row(
 # ### END SOLUTION
 
 # %% [markdown]
-# **B.** (2 points, read by a person) A colleague adds dropout after the all-reduce of the MLP, on the replicated
-# output, and draws the mask from the generator for sharded tensors. The loss falls, and the gradients of all cut
-# weights look plausible. What exactly goes wrong, and which comparison would have shown it in the first step?
+# **B.** (2 points) A colleague adds dropout after the all-reduce of the MLP, on the replicated output, and draws the
+# mask from the generator for sharded tensors. The loss falls, and the gradients of all cut weights look plausible.
+# What exactly goes wrong, and which comparison would have shown it in the first step?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "17-open-dropout", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION

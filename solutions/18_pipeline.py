@@ -1010,12 +1010,12 @@ labkit.feature_row(
 # %% [markdown]
 # ## Open questions
 #
-# Two questions, 2 + 3 points. A person reads your answers, so no check responds at once, and `progress` does not count
-# them. A few sentences each; numbers count more than words.
+# There are two questions, worth 2 and 3 points. A person reads your answers, so no check responds at once, and
+# `progress` does not count them. Write a few sentences for each; numbers count more than words.
 #
-# **A.** (2 points, read by a person) A colleague trains with GPipe on 8 stages and 16 micro-batches. There is no memory
-# for more micro-batches. "I'll switch to 1F1B, because its bubble is smaller", they say. What happens to the idle time
-# if they change nothing else? What should they change as well, and what do they gain by it?
+# **A.** (2 points) A colleague trains with GPipe on 8 stages and 16 micro-batches. There is no memory for more
+# micro-batches. "I'll switch to 1F1B, because its bubble is smaller", they say. What happens to the idle time if they
+# change nothing else? What should they change as well, and what do they gain by it?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "18-open-smaller-bubble", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
@@ -1029,12 +1029,12 @@ labkit.feature_row(
 # ### END SOLUTION
 
 # %% [markdown]
-# **B.** (3 points, read by a person) You have 16 GPUs in two nodes of 8. Within a node, each GPU can send 200 GB/s.
-# Between the nodes, each node can send 25 GB/s. The model has 13 billion parameters in bfloat16, 40 layers and a width
-# of 5120. A step has 64 micro-batches of 4096 tokens. The 8 GPUs of a node share the work in any case. You can cut the
-# model into 2 stages, one on each node. Or each node holds the whole model, and the nodes average their gradients, as
-# in data parallelism. With each of the two, how many bytes leave a node in a step, and how long do they take? (An
-# activation leaves a node once.) What else decides?
+# **B.** (3 points) You have 16 GPUs in two nodes of 8. Within a node, each GPU can send 200 GB/s. Between the nodes,
+# each node can send 25 GB/s. The model has 13 billion parameters in bfloat16, 40 layers and a width of 5120. A step
+# has 64 micro-batches of 4096 tokens. The 8 GPUs of a node share the work in any case. You can cut the model into 2
+# stages, one on each node. Or each node holds the whole model, and the nodes average their gradients, as in data
+# parallelism. With each of the two, how many bytes leave a node in a step, and how long do they take? (An activation
+# leaves a node once.) What else decides?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "18-open-between-nodes", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION

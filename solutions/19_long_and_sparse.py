@@ -1209,14 +1209,14 @@ labkit.feature_row(
 # %% [markdown]
 # ## Open question
 #
-# A person reads your answer, so no check responds at once, and `progress` does not count it. A few sentences; numbers
-# count more than words.
+# This question is worth 3 points. A person reads your answer, so no check responds at once, and `progress` does not
+# count it. Write a few sentences; numbers count more than words.
 #
-# (3 points, read by a person) 8 ranks train with ring attention on texts of 131,072 tokens. There are 8 heads of keys
-# and values and 32 heads of queries, with 128 numbers per token and head, in bfloat16. A rank computes 400 TFLOP/s
-# and sends 50 GB/s to its neighbour. In the forward pass of one layer, how long does a rank work on one block, and
-# how long does a block travel? (Say whether you count work that the mask hides.) Below which length of the text would
-# the transfer no longer be hidden?
+# Eight ranks train with ring attention on texts of 131,072 tokens. There are 8 heads of keys and values and 32 heads
+# of queries, with 128 numbers per token and head, in bfloat16. A rank computes 400 TFLOP/s and sends 50 GB/s to its
+# neighbour. In the forward pass of one layer, how long does a rank work on one block, and how long does a block
+# travel? (Say whether you count work that the mask hides.) Below which length of the text would the transfer no
+# longer be hidden?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "19-open-hidden-transfer", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
