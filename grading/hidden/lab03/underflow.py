@@ -24,7 +24,7 @@ def histograms(rng: random.Random) -> tuple[Magnitudes, ...]:
         bell(-27, -23, log2_scales=(0, rng.randint(3, 8), rng.randint(9, 14))),
         bell(-20, -16, empty_bins_at_ends=rng.randint(2, 5), log2_scales=(0, rng.randint(2, 6))),
         bell(-8, -4, log2_scales=(0, -rng.randint(12, 20), rng.randint(18, 24))),
-        bell(7, 9, single_gradient_in_bins=(-rng.randint(30, 40),), log2_scales=(0, -rng.randint(15, 20))),
+        bell(9, 11, single_gradient_in_bins=(-rng.randint(30, 40),), log2_scales=(0, -rng.randint(15, 20))),
         Magnitudes(-30, 9.0, -60, rng.randint(-16, -6), log2_scales=(0, rng.randint(5, 20)), n_gradients=10_000_000),
     )
 

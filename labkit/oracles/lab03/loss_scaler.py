@@ -9,6 +9,7 @@ from labkit.exercises.lab03.loss_scaler import LOSS, RARE, SCALE, SCALED, STATE,
 from labkit.oracles.calls import as_call
 from labkit.oracles.lab03.scaler_mistakes import (
     AnyFinite,
+    BadEverAfter,
     CountsOn,
     FiniteInHalf,
     FiniteInHalfBeforeDividing,
@@ -26,6 +27,8 @@ from labkit.oracles.lab03.scaler_mistakes import (
     NeverDivides,
     NeverForgets,
     NeverGrows,
+    SkipsEverAfter,
+    SkipsEverAfterItsOwn,
     StartsAtOne,
     StopsAtNone,
     UpdatesInStep,
@@ -81,6 +84,7 @@ def _numbered(steps: tuple[int, ...]) -> str:
 
 MOST_STEPS = 32
 """As many as a case may have, at least: places are named for each."""
+SKIPS_CLEAN_STEPS = "After one skipped step, clean steps are skipped as well: update must reset what unscale_ found."
 
 LOSS_SCALER = Oracle(
     id="03-loss-scaler",
@@ -109,7 +113,7 @@ LOSS_SCALER = Oracle(
             "scale(loss) should return loss times the current scale, as a tensor that `backward` can be called on.",
         ),
         Hint(
-            trace(lambda t: t.got[LOSS]["in step 0"] != t.right[LOSS]["in step 0"]),
+            trace(lambda t: t.changes_the_loss()),
             "scale(loss) changed the loss itself, which will be logged: return the product as a new tensor.",
         ),
         Hint(
@@ -222,6 +226,7 @@ LOSS_SCALER = Oracle(
             "The gradients were divided by the scale of the start: divide by the current one, as the loss was "
             "multiplied by it.",
         ),
+        Hint(as_if(SkipsEverAfter, SkipsEverAfterItsOwn, BadEverAfter), SKIPS_CLEAN_STEPS),
         Hint(
             trace(
                 lambda t: (
@@ -232,7 +237,7 @@ LOSS_SCALER = Oracle(
                     and t.first_off(WEIGHTS) == t.first
                 )
             ),
-            "After one skipped step, clean steps are skipped as well: update must reset what unscale_ found.",
+            SKIPS_CLEAN_STEPS,
         ),
         Hint(
             trace(

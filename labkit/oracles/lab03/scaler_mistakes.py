@@ -108,6 +108,40 @@ class ForgetsNoDivision(ByTheTable):
             optimizer.step()
 
 
+class SkipsEverAfter(ByTheTable):
+    """Steps no more once a gradient was bad. The scale follows what each step found."""
+
+    ever_bad = False
+
+    def step(self, optimizer: torch.optim.Optimizer) -> None:
+        if self.bad is None:
+            self.unscale_(optimizer)
+        self.ever_bad = self.ever_bad or self.bad
+        if not self.ever_bad:
+            optimizer.step()
+
+
+class SkipsEverAfterItsOwn(SkipsEverAfter):
+    """Notes only what step itself has found, so that it steps on what an earlier call of `unscale_` found."""
+
+    def step(self, optimizer: torch.optim.Optimizer) -> None:
+        if self.bad is None:
+            self.unscale_(optimizer)
+            self.ever_bad = self.ever_bad or self.bad
+        if not self.ever_bad:
+            optimizer.step()
+
+
+class BadEverAfter(ByTheTable):
+    """Adds what each step finds to what earlier ones found: no more steps, and the scale falls in each."""
+
+    ever_bad = False
+
+    def unscale_(self, optimizer: torch.optim.Optimizer) -> None:
+        super().unscale_(optimizer)
+        self.ever_bad = self.bad = self.ever_bad or self.bad
+
+
 class GrowsEveryTime(ByTheTable):
     """Grows in every clean step, whatever the interval."""
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import torch
 
-from labkit.exercises.lab03.loss_scaler import RARE, SCALE, SCALED, STATE, WEIGHTS, ScaledTraining
-from labkit.spec import CaseRun
+from labkit.exercises.lab03.loss_scaler import LOSS, RARE, SCALE, SCALED, STATE, WEIGHTS, ScaledTraining
+from labkit.spec import CANNOT_TELL, CaseRun
 
 
 class ScalerTrace:
@@ -69,6 +69,12 @@ class ScalerTrace:
         steps = [f"in step {step}" for step in range(min(self.first + 1, self.case.n_steps))]
         pairs = [(self.got[SCALED][step], self.right[SCALED][step]) for step in steps]
         return any(isinstance(value, str) or not math.isclose(value, right, rel_tol=1e-4) for value, right in pairs)
+
+    def changes_the_loss(self) -> object:
+        """Whether scale(loss) left another loss behind; a scale of 1 would leave the same."""
+        if self.right_scales[0] == 1:
+            return CANNOT_TELL
+        return self.got[LOSS]["in step 0"] != self.right[LOSS]["in step 0"]
 
     def only_rare(self, odd: bool) -> bool:
         """Whether nothing but the rare parameter is off, from an odd step on (with a gradient) or an even one."""

@@ -87,6 +87,11 @@ def near(run: CaseRun[Steps], weights: torch.Tensor) -> float:
     return CLOSE[run.case.dtype] * float((weights - start(run.tree)).abs().max())
 
 
+def rounded(weights: torch.Tensor) -> float:
+    """How far apart adding to float32 weights may leave two of them: an update may be smaller than their last bit."""
+    return torch.finfo(torch.float32).eps * float(weights.abs().max())
+
+
 def as_if(
     treat: Treat = clip, clear: bool = True, n_updates: int = 1, slack: float = 2.0
 ) -> Callable[[CaseRun[Steps]], object]:
@@ -100,7 +105,7 @@ def as_if(
     def same(run: CaseRun[Steps]) -> object:
         wrong, right = (in_float32(run, *how)[WEIGHTS] for how in ((treat, clear, n_updates), ()))
         for part in (slice(1), slice(None)):
-            close = slack * near(run, wrong[part])
+            close = slack * near(run, wrong[part]) + run.case.n_steps * rounded(wrong[part])
             if (run.got[WEIGHTS] - wrong)[part].abs().max() <= close < (right - wrong)[part].abs().max():
                 return True
         return CANNOT_TELL if run.case.overflow_in_steps else False

@@ -105,11 +105,21 @@ def last_bin(tree: dict) -> float:
     return 2.0 ** (14 - int(tree["exponents"].max()))
 
 
-def saves_the_smallest(tree: dict) -> set[float]:
-    """Scales that move the lowest bin to where it is not lost, or not subnormal."""
-    used = tree["exponents"][tree["counts"] > 0]
-    lowest = {int(tree["exponents"].min()), int(used.min())}
-    return {2.0 ** (target - one) for target in (-25, -24, -23, -14) for one in lowest}
+def saves_the_smallest(target: int, empty_too: bool) -> Callable[[dict], float]:
+    """The scale that moves the lowest bin to `target`. empty_too: of all bins, and not of those that hold gradients."""
+
+    def scale(tree: dict) -> float:
+        bins = tree["exponents"] if empty_too else tree["exponents"][tree["counts"] > 0]
+        return 2.0 ** (target - int(bins.min()))
+
+    return scale
+
+
+def passes_over_few(run: CaseRun[Magnitudes]) -> bool:
+    """Whether the chosen scale is safe for all gradients but a hundredth of them or less."""
+    exponents, counts = run.tree["exponents"], run.tree["counts"]
+    last = 14 - math.log2(run.got["largest_safe_scale"])
+    return 0 < share(run.tree, exponents > last) <= 0.01 and bool((counts[exponents == last] > 0).any())
 
 
 def in_words(run: Observation) -> str:
@@ -124,6 +134,16 @@ def in_words(run: Observation) -> str:
 
 
 A_SCALE_BELOW_1 = "A scale below 1 moves the bins to the left, since log2(scale) is negative, and more is lost."
+TOO_LARGE = (
+    "With this scale the largest gradients become infinite: the largest bin in use must move no higher than "
+    "[2^14, 2^15)."
+)
+FROM_THE_SMALLEST = (
+    "This scale follows from the smallest gradient. The largest gradient decides what is safe, because it is the first "
+    "to become infinite."
+)
+BARELY_KEPT = (-25, -24, -23, -14)
+"""Bins to which somebody may want to move the smallest gradient: where it is not lost, or not subnormal."""
 
 UNDERFLOW = Oracle(
     id="03-underflow",
@@ -202,15 +222,20 @@ UNDERFLOW = Oracle(
             scale_is(lambda tree: math.log2(safe_scale(tree))),
             "That is the exponent of the scale: return 2.0 to that power.",
         ),
-        Hint(
-            lambda run: run.got["largest_safe_scale"] in saves_the_smallest(run.tree) - {safe_scale(run.tree)},
-            "This scale follows from the smallest gradient. The largest gradient decides what is safe, because it is "
-            "the first to become infinite.",
+        Hint(passes_over_few, TOO_LARGE),
+        *(
+            Hint(scale_is(saves_the_smallest(target, empty_too)), FROM_THE_SMALLEST)
+            for target in BARELY_KEPT
+            for empty_too in (False, True)
         ),
         Hint(
             lambda run: math.frexp(run.got["largest_safe_scale"])[0] != 0.5,
             "This is not a power of two. Only a power of two moves every bin by whole steps and adds no rounding of "
             "its own.",
+        ),
+        Hint(
+            lambda run: run.got["largest_safe_scale"] == 1 > safe_scale(run.tree),
+            "These gradients need a scale below 1: the largest bin in use lies above [2^14, 2^15) and moves down.",
         ),
         Hint(
             lambda run: run.got["largest_safe_scale"] == 2 * safe_scale(run.tree),
@@ -222,13 +247,8 @@ UNDERFLOW = Oracle(
             "[2^16, 2^17), where all of it is infinite.",
         ),
         Hint(
-            lambda run: run.got["largest_safe_scale"] == 1 > safe_scale(run.tree),
-            "These gradients need a scale below 1: the largest bin in use lies above [2^14, 2^15) and moves down.",
-        ),
-        Hint(
             lambda run: run.got["largest_safe_scale"] > safe_scale(run.tree),
-            "With this scale the largest gradients become infinite: the largest bin in use must move no higher than "
-            "[2^14, 2^15).",
+            TOO_LARGE,
         ),
         Hint(
             lambda run: 0 < run.got["largest_safe_scale"] < safe_scale(run.tree),

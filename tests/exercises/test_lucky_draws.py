@@ -1,0 +1,36 @@
+"""Wrong answers whose hint some draws of the hidden cases once took away, or replaced by another.
+
+One draw is tried of every wrong answer in test_answers.py. Each of these was told otherwise on the draw that stands
+beside it: by rounding, by a case in which the mistake does not show, or by a scale that comes out as another mistake
+would have it.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from grading.demo.examples import example
+from grading.hidden import Secret
+from tests.exercises.harness import hidden_verdict
+
+DRAWS = (
+    ("03-loss-scaler/remembers_the_bad_step", 1),
+    ("03-loss-scaler/scales_the_loss_in_place", 2),
+    ("03-train-step/clips_first", 0),
+    ("03-train-step/divides_by_hand_as_well", 0),
+    ("03-underflow/never_below_one", 4),
+    ("03-underflow/scales_for_most_of_them", 8),
+)
+"""The answer, and the number of the student for whom the cases are drawn."""
+pytestmark = [pytest.mark.full("answers"), pytest.mark.timeout(900)]
+
+
+@pytest.mark.parametrize(
+    ("name", "student"), [pytest.param(*draw, marks=pytest.mark.lab(draw[0][:2])) for draw in DRAWS]
+)
+def test_a_mistake_is_named_on_this_draw_too(name: str, student: int) -> None:
+    wrong = example("wrong", name)
+    secret = Secret(b"another course key", "lab", f"student {student}", "first")
+    verdict = hidden_verdict(wrong.exercise, wrong.source, secret)
+    assert verdict.score == 0
+    assert wrong.hint in verdict.hint
