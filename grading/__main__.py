@@ -69,6 +69,9 @@ DISK_TROUBLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 
 def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
+    if not words:
+        _parser(words).print_help(sys.stderr)
+        return 2
     args = _parser(words).parse_args(words)
     try:
         return args.run(args)
@@ -88,11 +91,17 @@ def main(argv: list[str] | None = None) -> int:
 
 def _parser(words: list[str]) -> argparse.ArgumentParser:
     """All commands by name, and the arguments of the one that is asked for: importing them all takes seconds."""
-    parser = argparse.ArgumentParser(prog="python -m grading", description="The instructor's side of the labs.")
+    parser = argparse.ArgumentParser(
+        prog="python -m grading",
+        description="The instructor's side of the labs.",
+        epilog="In the order of a term: doctor, course, bundle; then, for each lab, release, collect, grade, report, "
+        "feedback, export. README.md (For instructors) names the rest.",
+    )
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     asked = next((word for word in words if any(word == command.name for command in COMMANDS)), None)
     for command in COMMANDS:
-        added = subparsers.add_parser(command.name, help=command.help)
+        about = f"{command.help[0].upper()}{command.help[1:]}."
+        added = subparsers.add_parser(command.name, help=command.help, description=about)
         if command.name == asked:
             getattr(importlib.import_module(command.module), command.adds)(added)
     return parser

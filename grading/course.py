@@ -6,12 +6,13 @@ Paths and names only; grading and nbgrader's own files are other modules' busine
 from __future__ import annotations
 
 import contextlib
+import difflib
 import fcntl
 import functools
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,6 +76,16 @@ class Course:
         """Who has a folder for this lab under submitted/, in order."""
         folders = (self.root / "submitted").glob(f"*/{_glob_safe(lab)}")
         return sorted(folder.parent.name for folder in folders if folder.is_dir())
+
+    def expect_handed_in(self, lab: str, students: Iterable[str]) -> None:
+        """Raises UserError for the first of these who has no folder for this lab, with names that are like theirs."""
+        handed_in = self.students(lab)
+        for student in students:
+            if student not in handed_in:
+                like = difflib.get_close_matches(student, handed_in, n=3, cutoff=0.5) or handed_in[:20]
+                more = ", …" if len(like) < len(handed_in) else ""
+                remedy = f"there are: {', '.join(like)}{more}" if like else "nobody has yet; collect submissions first"
+                raise UserError(f'nobody called "{student}" has handed in {lab}', remedy)
 
     def template(self, lab: str) -> Template:
         """The lab's template, from its source notebook. Raises UserError where there is none."""

@@ -33,6 +33,10 @@ def load_config(course: Course) -> Config:
         return PyFileConfigLoader(CONFIG, path=str(course.root)).load_config()
     except ConfigFileNotFound as error:
         raise UserError(f"{course.config} cannot be read", str(error)) from error
+    except Exception as error:
+        # It is a program, and the instructor's own.
+        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        raise UserError(f"{course.config}{line}: {type(error).__name__}: {error}", "correct the file") from error
 
 
 def open_api(course: Course, more: Config | None = None) -> NbGraderAPI:

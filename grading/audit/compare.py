@@ -99,6 +99,12 @@ def differences(
     return found
 
 
+def given_by_hand(row: GradebookRow, entry: LogEntry | None) -> list[str]:
+    """The cells with points of a person's. That of an optional exercise is the grader's extra credit, and is logged."""
+    graders = (entry.facts.get("extra") or {}) if entry else {}
+    return [*row.by_hand, *(cell for cell in row.extra if cell not in graders)]
+
+
 def _of_one(row: GradebookRow, entry: LogEntry) -> list[str]:
     logged = entry.facts.get("points") or {}
     texts = []

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from pathlib import Path
 
-from grading.audit.compare import GradebookRow, LabStudent, differences, file_problems, read_rows
+from grading.audit.compare import GradebookRow, LabStudent, differences, file_problems, given_by_hand, read_rows
 from grading.audit.story import story_of
+from grading.commands.arguments import add_course
 from grading.course import Course
+from grading.errors import UserError
 from grading.log import Log, LogEntry
 from grading.log.grades import last_grades
 from grading.terminal import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path)
+    add_course(parser)
     parser.add_argument("--lab", help='only this lab: "02" or "02_float_formats"')
     parser.add_argument("--student", help="only this student, with the story of each grade")
     parser.add_argument("--head", action="store_true", help="print where the log ends, to be written down elsewhere")
@@ -41,6 +42,8 @@ def run(args: argparse.Namespace) -> int:
     rows = {who: row for who, row in read_rows(course).items() if _is_of(who, lab, args.student)}
     last = last_grades(entries)
     found = differences(rows, last) + file_problems(course, (entry for entry in entries if entry.kind == "graded"))
+    if args.student and not (rows or entries):
+        raise UserError(f'nothing is known of anybody called "{args.student}"', "give their id in the course")
     if args.student:
         for name in sorted({who[0] for who in (*rows, *last)} | {entry.facts.get("lab", "") for entry in entries}):
             say(*story_of(name, args.student, entries, rows.get((name, args.student))))
@@ -64,7 +67,7 @@ def _report(
 ) -> None:
     say(*(f"log: {problem}" for problem in problems))
     say(*(f"{lab}, {student}: {text}" for (lab, student), text in found))
-    by_hand = Counter(who for who, row in rows.items() for _ in (*row.by_hand, *row.extra))
+    by_hand = Counter(who for who, row in rows.items() for _ in given_by_hand(row, last.get(who)))
     if by_hand:
         cells = f"{by_hand.total()} cells of {len(by_hand)} submissions"
         say(f"{cells} have points given by a person, which the log does not cover")

@@ -11,7 +11,9 @@ from grading.terminal import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", type=Path, default=Path(f"{NAME}.zip"))
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", default=Path(f"{NAME}.zip"), help=f"the archive (default: {NAME}.zip)"
+    )
     parser.add_argument(
         "--own", type=Path, action="append", default=[], metavar="FOLDER", help="also with the labs of this folder"
     )

@@ -10,9 +10,10 @@ import contextlib
 import datetime
 import re
 import zoneinfo
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from grading.commands.arguments import add_course, add_lab
 from grading.course import Course
 from grading.errors import UserError
 from grading.intake.archive import open_archive
@@ -29,8 +30,8 @@ from grading.terminal import say, table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, metavar="DIR", help="the course")
-    parser.add_argument("lab", help='"02" or "02_float_formats"')
+    add_course(parser)
+    add_lab(parser)
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--zip", type=Path, metavar="FILE", help="an archive as the learning platform gives it out")
     source.add_argument("--folder", dest="from_folder", type=Path, metavar="FOLDER", help="a folder of submissions")
@@ -42,8 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--platform", choices=(*PLATFORMS, GRADESCOPE), help="how the files are named (default: guessed)"
     )
     parser.add_argument("--pattern", metavar="REGEX", help="how the files are named: a group (?P<student>...) in it")
-    parser.add_argument("--roster", type=Path, metavar="CSV", help="a column student, and names or numbers elsewhere")
-    parser.add_argument("--branch", help="of repositories: this branch (default: the one that is checked out)")
+    parser.add_argument("--roster", type=Path, metavar="FILE", help="a column student, and names or numbers elsewhere")
+    parser.add_argument(
+        "--branch", metavar="NAME", help="of repositories: this branch (default: the one that is checked out)"
+    )
     parser.add_argument("--prefix", help="of repositories: what their names begin with, before the student's")
     parser.add_argument("--times", choices=("auto", "files", "none"), default="auto", help="which times to believe")
     parser.add_argument("--timezone", default="UTC", metavar="ZONE", help="of an archive's local times (default: UTC)")
@@ -68,8 +71,11 @@ def run(args: argparse.Namespace) -> int:
     zone = _zone(args.timezone)
     lock = contextlib.nullcontext() if args.dry_run else course.locked()
     with lock, _arrivals(args, course, lab, zone) as (source, arrivals):
+        if not (arrivals.entries or arrivals.refused or args.exchange):
+            raise UserError(f"there is nothing in {source}", f"give what holds the submissions of {lab}")
         intake = take_in(course, lab, arrivals, options, source, force=args.force, dry_run=args.dry_run)
-    _show(intake, args.timezone if args.zip else "", args.dry_run)
+    others = {f"{each}.ipynb" for each in course.labs() if each != lab}
+    _show(intake, others, args.timezone if args.zip else "", args.dry_run)
     if intake.changed and not args.dry_run:
         say(f"next: python -m grading grade {args.folder} {args.lab}")
     return 1 if intake.refused else 0
@@ -101,10 +107,14 @@ def _arrivals(
             yield "exchange", arrivals
 
 
-def _show(intake: Intake, zone: str, dry_run: bool) -> None:
+def _show(intake: Intake, others: Collection[str], zone: str, dry_run: bool) -> None:
+    """`others`: what the notebooks of other labs are called. They are counted: a class has hundreds of them."""
     if intake.rows:
         say(*table(("student", "file", "bytes", "time (UTC)", "what happened"), intake.rows))
-    for item in intake.passed_over:
+    passed_over = [item for item in intake.passed_over if item.path.rpartition("/")[2] not in others]
+    if n_others := len(intake.passed_over) - len(passed_over):
+        say(f"passed over {n_others} notebooks of other labs")
+    for item in passed_over:
         say(f"passed over {item.path!a}: {item.reason}")
     for item in intake.refused:
         say(f"refused {item.path!a}: {item.reason}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from grading.commands.arguments import add_course
 from grading.course import Course
 from grading.course_file import NAME
 from grading.errors import UserError
@@ -18,8 +19,8 @@ from grading.terminal import say
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Those of `course`."""
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--id", help="the course's name for nbgrader (default: the folder's name)")
+    add_course(parser, "the new folder")
+    parser.add_argument("--id", metavar="NAME", help="the course's name for nbgrader (default: the folder's name)")
     parser.add_argument(
         "--db",
         metavar="URL",
@@ -32,14 +33,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_adapt_arguments(parser: argparse.ArgumentParser) -> None:
     """Those of `adapt`."""
-    parser.add_argument("folder", type=Path)
+    add_course(parser)
     parser.set_defaults(run=run_adapt)
 
 
 def add_release_arguments(parser: argparse.ArgumentParser) -> None:
     """Those of `release`."""
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("labs", nargs="*", help='"02" or "02_float_formats" (default: all)')
+    add_course(parser)
+    parser.add_argument("labs", nargs="*", metavar="LAB", help='"02" or "02_float_formats" (default: all)')
     parser.add_argument("--exchange", action="store_true", help="also put them where `nbgrader fetch_assignment` looks")
     parser.add_argument(
         "--as-it-is",

@@ -6,13 +6,13 @@ It checks itself: what each of its students earns is known beforehand, and a gra
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from grading.commands.arguments import add_workers
 from grading.course import Course
 from grading.demo.answers import require_known
 from grading.demo.by_hand import grade_by_hand
@@ -35,10 +35,14 @@ from grading.terminal import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", type=Path, default=Path("build/demo"), help="where to put it (default: build/demo)")
-    parser.add_argument("--students", type=int, default=FULL, help=f"size of the class (default: {FULL})")
-    parser.add_argument("--labs", default="00,02", help="which labs to grade, or all (default: 00,02)")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="submissions graded at a time")
+    parser.add_argument(
+        "--out", type=Path, metavar="FOLDER", default=Path("build/demo"), help="where to put it (default: build/demo)"
+    )
+    parser.add_argument("--students", type=int, default=FULL, metavar="N", help=f"size of the class (default: {FULL})")
+    parser.add_argument(
+        "--labs", metavar="LAB,LAB", default="00,02", help="which labs to grade, or all (default: 00,02)"
+    )
+    add_workers(parser)
     parser.set_defaults(run=run)
 
 

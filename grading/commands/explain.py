@@ -8,8 +8,8 @@ back. No grade changes.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
+from grading.commands.arguments import add_course, add_isolation, add_lab, add_student
 from grading.course import Course
 from grading.errors import UserError
 from grading.explain.submission import (
@@ -20,19 +20,18 @@ from grading.explain.submission import (
     stored_failures,
 )
 from grading.explain.text import exercise_lines, labelled, submission_lines
-from grading.isolation import CHOICES
 from grading.results import read_result
 from grading.terminal import say
 from labkit import exercises
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("lab", help='"02" or "02_float_formats"')
-    parser.add_argument("student")
-    parser.add_argument("exercise", nargs="?", help='only this exercise: "02-decode"')
+    add_course(parser)
+    add_lab(parser)
+    add_student(parser)
+    parser.add_argument("exercise", nargs="?", metavar="EXERCISE", help='only this exercise: "02-decode"')
     parser.add_argument("--rerun", action="store_true", help="run the answers again, isolated, and show every case")
-    parser.add_argument("--isolation", choices=CHOICES, default="auto", help="for --rerun; default: auto")
+    add_isolation(parser, "for --rerun; default: auto")
     parser.set_defaults(run=run)
 
 

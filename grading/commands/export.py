@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from grading.commands.arguments import add_course, add_section
 from grading.course import Course
 from grading.errors import UserError
 from grading.files import write_output
@@ -24,14 +25,20 @@ ONLY_FOR = {"roster": "canvas", "id_field": "moodle", "comments": "moodle"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path)
+    add_course(parser)
     formats = [*sorted(FORMATS), SIMILARITY]
-    parser.add_argument("--format", choices=formats, default="csv", help="default: csv; similarity: the answers")
+    parser.add_argument("--format", choices=formats, default="csv", help="default: csv; similarity: the answers alone")
     parser.add_argument("--lab", action="append", help="only this lab (may be given again)")
-    parser.add_argument("--section", action="append", help="only this section of roster.csv (may be given again)")
-    parser.add_argument("--out", type=Path, help="the file to write (default: one in the course's folder)")
-    parser.add_argument("--roster", type=Path, help="canvas: a gradebook exported from Canvas, to fill in its ids")
-    parser.add_argument("--id-field", choices=sorted(ID_FIELDS), help="moodle: what the student ids are (idnumber)")
+    add_section(parser)
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="the file to write (default: one in the course's folder)"
+    )
+    parser.add_argument(
+        "--roster", type=Path, metavar="FILE", help="canvas: a gradebook exported from Canvas, to fill in its ids"
+    )
+    parser.add_argument(
+        "--id-field", choices=sorted(ID_FIELDS), help="moodle: what the student ids are (default: idnumber)"
+    )
     parser.add_argument("--comments", action="store_true", help="moodle: a line of feedback for each lab")
     parser.set_defaults(run=run)
 

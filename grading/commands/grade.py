@@ -6,9 +6,8 @@ What is graded already and has not changed is left as it is, so an interrupted r
 from __future__ import annotations
 
 import argparse
-import os
-from pathlib import Path
 
+from grading.commands.arguments import add_course, add_lab, add_workers
 from grading.course import Course
 from grading.errors import UserError
 from grading.executors import start_loading
@@ -21,10 +20,10 @@ from grading.terminal import say, table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("lab", help='"02" or "02_float_formats"')
+    add_course(parser)
+    add_lab(parser)
     parser.add_argument("--student", action="append", help="only this student (may be given again)")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="submissions graded at a time")
+    add_workers(parser)
     parser.add_argument(
         "--isolation",
         choices=CHOICES,
@@ -42,6 +41,7 @@ def run(args: argparse.Namespace) -> int:
         raise UserError("no submission can be graded without a worker", "give --workers 1 or more")
     course = Course.at(args.folder)
     lab = course.lab(args.lab)
+    course.expect_handed_in(lab, args.student or ())
     students = list(dict.fromkeys(args.student or course.students(lab)))
     if not students:
         say(f"no submissions of {lab}: nothing is under {course.root / 'submitted'}/STUDENT/{lab}/")
@@ -57,6 +57,7 @@ def run(args: argparse.Namespace) -> int:
         return INTERRUPTED
     print_summary(course, lab, students, outcome.ungraded)
     say(*outcome.tally.summary(), *outcome.problems, *outcome.remarks)
+    say(f"next: python -m grading report {args.folder}, and python -m grading feedback {args.folder} {args.lab}")
     return 1 if outcome.ungraded or outcome.problems else 0
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -20,11 +19,12 @@ from grading.board.places import Board, board_named, boards_of, same_scripts
 from grading.board.scripts import write_scripts
 from grading.board.table import as_csv
 from grading.board.verify import Verified, summary, verify
+from grading.commands.arguments import add_course, add_isolation, add_workers
 from grading.course import Course
 from grading.errors import UserError
 from grading.files import write_output
 from grading.gradebook.extensions import parse_moment
-from grading.isolation import CHOICES, select_tier
+from grading.isolation import select_tier
 from grading.pseudonym import pseudonym_of
 from grading.report.points import read_points
 from grading.supervisor.packages import versions
@@ -34,14 +34,14 @@ NOT_VERIFIED = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--machine", help="only this machine's board: basement, v100, quad, slice")
-    parser.add_argument("--until", help='the freeze: "2026-03-09", or "2026-03-09 18:00 Europe/Berlin"')
-    parser.add_argument("--out", type=Path, help="the folder to write to (default: the course's)")
+    add_course(parser)
+    parser.add_argument("--machine", metavar="NAME", help="only this machine's board: basement, v100, quad, slice")
+    parser.add_argument("--until", metavar="TIME", help='the freeze: "2026-03-09", or "2026-03-09 18:00 Europe/Berlin"')
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="the folder to write to (default: the course's)")
     parser.add_argument("--scripts", action="store_true", help="publish the scripts too, once the freeze is over")
     parser.add_argument("--verify", action="store_true", help="work every score out again from the script, isolated")
-    parser.add_argument("--isolation", choices=CHOICES, default="auto", help="for --verify; default: auto")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="for --verify: scripts at a time")
+    add_isolation(parser, "for --verify; default: auto")
+    add_workers(parser, "for --verify: scripts at a time")
     parser.add_argument("--who", nargs="*", metavar="STUDENT", help="say what these students are called, or all")
     parser.set_defaults(run=run)
 
@@ -91,7 +91,7 @@ def _freeze(text: str | None) -> datetime.datetime | None:
     try:
         return parse_moment(text.strip()).replace(tzinfo=datetime.UTC)
     except ValueError as error:
-        raise UserError(f"--until: {error}", "a date alone means its last second, UTC") from error
+        raise UserError("--until", f"{error} (a date alone means its last second, UTC)") from error
 
 
 def _boards(course: Course, found: Sequence[Candidate], machine: str | None) -> list[Board]:

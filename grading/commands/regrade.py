@@ -6,12 +6,11 @@ The answers run again whatever is stored. Lower points are written only with --a
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
+from grading.commands.arguments import add_course, add_isolation, add_lab, add_student
 from grading.course import Course
 from grading.errors import UserError
 from grading.gradebook.standing import Standing
-from grading.isolation import CHOICES
 from grading.pipeline.regrade import Regraded, regrade
 from grading.terminal import say, table
 
@@ -19,12 +18,14 @@ NOT_WRITTEN = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("lab", help='"02" or "02_float_formats"')
-    parser.add_argument("student")
-    parser.add_argument("--reason", required=True, help="why: it stands in the course's log, and no student sees it")
+    add_course(parser)
+    add_lab(parser)
+    add_student(parser)
+    parser.add_argument(
+        "--reason", required=True, metavar="TEXT", help="why: it stands in the course's log, and no student sees it"
+    )
     parser.add_argument("--accept-lower", action="store_true", help="write the new points where some are lower, too")
-    parser.add_argument("--isolation", choices=CHOICES, default="auto", help="as of grade; default: auto")
+    add_isolation(parser, "as of grade; default: auto")
     parser.set_defaults(run=run)
 
 

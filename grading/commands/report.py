@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from grading.commands.arguments import add_course, add_section
 from grading.course import Course
 from grading.files import write_output
 from grading.report.exported import file_name, only_sections
@@ -14,13 +15,14 @@ from grading.terminal import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path)
+    add_course(parser)
     parser.add_argument(
         "--out",
         type=Path,
+        metavar="FILE",
         help="the file to write (default: report.html in the course's folder, report-A.html of section A)",
     )
-    parser.add_argument("--section", action="append", help="only this section of roster.csv (may be given again)")
+    add_section(parser)
     parser.set_defaults(run=run)
 
 

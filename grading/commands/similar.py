@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from grading.commands.arguments import add_course, add_lab
 from grading.course import Course
 from grading.errors import UserError
 from grading.files import write_output
@@ -19,9 +20,11 @@ from grading.terminal import say, table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("lab", help='"02" or "02_float_formats"')
-    parser.add_argument("--out", type=Path, help="the page (default: similar-LAB.html in the course's folder)")
+    add_course(parser)
+    add_lab(parser)
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="the page (default: similar-LAB.html in the course's folder)"
+    )
     parser.set_defaults(run=run)
 
 

@@ -16,7 +16,7 @@ NEEDED = ("sphinx", "myst_nb", "pydata_sphinx_theme", "sphinx_design")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=OUT, metavar="DIR", help="where the pages go (default: build/site)")
-    parser.add_argument("--workers", type=int, default=2, help="notebooks that run at a time (default: 2)")
+    parser.add_argument("--workers", type=int, default=2, metavar="N", help="notebooks that run at a time (default: 2)")
     parser.add_argument(
         "--quick",
         action="store_true",

@@ -25,7 +25,7 @@ DRAWS_OF_KNOWN = 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("exercise", metavar="21-thing")
+    parser.add_argument("exercise", metavar="21-thing", help="an exercise by its id")
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="an answer (default: the solution)")
     parser.add_argument("--known", action="store_true", help="in its place, all answers under tests/wrong and right")
     parser.add_argument(

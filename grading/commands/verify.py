@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 
+from grading.commands.arguments import add_workers
 from grading.files import write_output
 from grading.isolation.tiers import NONE, TIERS
 from grading.terminal import say
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--only", action="append", metavar="NAME", help="attacks whose name holds this (may be repeated)"
     )
     parser.add_argument("--stock", action="store_true", help="also try them on stock nbgrader, in a sandbox (minutes)")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="submissions graded at a time")
+    add_workers(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the matrix to this file too")
     parser.set_defaults(run=run)
 

@@ -37,11 +37,11 @@ class ExerciseFailures:
 
 def find_submission(course: Course, lab: str, student: str) -> Prepared:
     """The student's submission as it is under submitted/ now. Raises UserError where there is none to be explained."""
+    course.expect_handed_in(lab, [student])
     try:
         return prepare(course, lab, lab, student)
     except Unreadable as error:
-        known = ", ".join(course.students(lab)[:20]) or "nobody yet"
-        raise UserError(f"nothing to explain for {student}: {error}", f"handed in: {known}") from error
+        raise UserError(f"nothing to explain for {student}: {error}", "collect a notebook of theirs") from error
 
 
 def exercises_of(prepared: Prepared) -> list[str]:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from nbgrader.apps import NbGraderAPI
 from nbgrader.exchange.default import ExchangeCollect
 from nbgrader.utils import capture_log, temp_attrs
 
@@ -86,6 +87,7 @@ def collect_exchange(course: Course, lab: str) -> Iterator[Arrivals]:
     """
     with tempfile.TemporaryDirectory(prefix=".collect-", dir=course.root / ".grading") as staging:
         api = open_api(course)
+        _require_root(course, api)
         if api.exchange.collect is not ExchangeCollect:
             kind = f"{api.exchange.collect.__module__}.{api.exchange.collect.__name__}"
             problem = f"this course collects through {kind}, whose files are not known here"
@@ -105,11 +107,12 @@ def release_to_exchange(course: Course, lab: str) -> Path:
     """nbgrader's release_assignment; a release that is there is replaced. Returns its folder. Raises UserError."""
     api = open_api(course)
     api.config.ExchangeReleaseAssignment.force = True
+    _require_root(course, api, makes_it=True)
     try:
         expect_success(course, api.release_assignment(lab))
     except NbgraderFailed as error:
         raise UserError(f"lab {lab} was not released to the exchange", str(error)) from error
-    return Path(ExchangeCollect(coursedir=api.coursedir, parent=api).root) / api.coursedir.course_id / "outbound" / lab
+    return _root(api) / api.coursedir.course_id / "outbound" / lab
 
 
 def release_feedback_to_exchange(course: Course, lab: str) -> list[str]:
@@ -119,6 +122,7 @@ def release_feedback_to_exchange(course: Course, lab: str) -> list[str]:
     release nobody's for one of them. Raises UserError.
     """
     api = open_api(course)
+    _require_root(course, api)
     graded = [student for student in course.students(lab) if course.feedback(lab, student).is_file()]
     known = [student for student in graded if _is_known_to_exchange(course, lab, student)]
     try:
@@ -127,6 +131,21 @@ def release_feedback_to_exchange(course: Course, lab: str) -> list[str]:
     except NbgraderFailed as error:
         raise UserError(f"the feedback on {lab} was not released to the exchange", str(error)) from error
     return sorted(set(graded) - set(known))
+
+
+def _root(api: NbGraderAPI) -> Path:
+    return Path(ExchangeCollect(coursedir=api.coursedir, parent=api).root)
+
+
+def _require_root(course: Course, api: NbGraderAPI, makes_it: bool = False) -> None:
+    """Raises UserError, where nbgrader would ask the instructor to contact the instructor."""
+    root = _root(api)
+    there = next(path for path in (root, *root.parents) if path.exists())
+    if (there == root or makes_it) and os.access(there, os.W_OK | os.X_OK):
+        return
+    problem = "is a folder that you may not write to" if there == root else "is not there"
+    remedy = f'mend that, or name another one in {course.config}: c.Exchange.root = "/srv/nbgrader/exchange"'
+    raise UserError(f"the exchange, {root}, {problem}", remedy)
 
 
 def _is_known_to_exchange(course: Course, lab: str, student: str) -> bool:

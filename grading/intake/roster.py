@@ -52,8 +52,12 @@ def read_roster(path: Path) -> Roster:
 
 
 def _roster(path: Path, rows: list[dict]) -> Roster:
-    if not rows or "student" not in rows[0]:
-        raise UserError(f'{path} has no column "student"', "name the column with the course's student ids so")
+    if not rows:
+        raise UserError(f"{path} has nobody in it", "give it a header line with a column student, and a row for each")
+    if "student" not in rows[0]:
+        columns = ", ".join(f'"{name}"' for name in rows[0] if name)
+        remedy = f"name the column with the student ids so; it has {columns}"
+        raise UserError(f'{path} has no column "student"', remedy)
     known: dict[str, set[str]] = defaultdict(set)
     students: dict[str, str] = {}
     sections: dict[str, str] = {}

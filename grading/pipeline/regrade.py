@@ -52,6 +52,7 @@ def regrade(
 
     Raises UserError where there is no grade yet, or where the submission cannot be run; then nothing has changed.
     """
+    course.expect_handed_in(lab, [student])
     tier = select_tier(isolation)
     with course.locked(), open_writer(course, lab, tier.name) as writer:
         log = Log(course)

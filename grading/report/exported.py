@@ -39,8 +39,9 @@ def only_labs(record: ClassRecord, labs: Sequence[str]) -> ClassRecord:
 def only_sections(record: ClassRecord, names: Sequence[str]) -> ClassRecord:
     """The record of these sections together. Raises UserError for one that nobody is in."""
     if missing := [name for name in names if name not in record.section_names]:
-        known = ", ".join(record.section_names) or "none: roster.csv in the course's folder needs a column section"
-        raise UserError(f'nobody here is in section "{missing[0]}"', f"there are: {known}")
+        known = ", ".join(record.section_names)
+        remedy = f"there are: {known}" if known else "give roster.csv in the course's folder a column section"
+        raise UserError(f'nobody here is in section "{missing[0]}"', remedy)
     return record.of_section(*names)
 
 

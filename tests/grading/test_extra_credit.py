@@ -9,6 +9,7 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
+from grading.__main__ import main
 from grading.audit.compare import differences, read_rows
 from grading.audit.story import story_of
 from grading.build.stub import CODE_STUB
@@ -143,6 +144,11 @@ def test_an_export_says_who_is_above_the_maximum(course) -> None:
         finally:
             row.manual_score = None
             gradebook.db.commit()
+
+
+def test_no_person_gave_it(course, capsys) -> None:
+    assert main(["audit", str(course.root)]) == 0
+    assert "given by a person" not in capsys.readouterr().out
 
 
 def test_the_log_knows_it_and_the_audit_sees_a_change(course) -> None:
