@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DatabaseError, OperationalError
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 from grading.errors import UserError
@@ -50,15 +50,32 @@ class BatchSession(Session):
 def open_for_writing(folder: CourseDirectory) -> Iterator[Gradebook]:
     """The gradebook, with a BatchSession: what is not committed by `commit_batch` is lost at the end.
 
-    Raises UserError where the database cannot be opened or stays locked.
+    Raises UserError where the database cannot be opened, is damaged or stays locked.
     """
-    gradebook = patiently(lambda: Gradebook(folder.db_url, folder.course_id))
+    with refusing_damage(folder.db_url):
+        gradebook = patiently(lambda: Gradebook(folder.db_url, folder.course_id))
+        try:
+            gradebook.db.remove()
+            gradebook.db = scoped_session(sessionmaker(class_=BatchSession, bind=gradebook.engine))
+            yield gradebook
+        finally:
+            gradebook.close()
+
+
+@contextlib.contextmanager
+def refusing_damage(url: str) -> Iterator[None]:
+    """Raises UserError where a file turns out to be no whole database, at once or in the midst of it."""
     try:
-        gradebook.db.remove()
-        gradebook.db = scoped_session(sessionmaker(class_=BatchSession, bind=gradebook.engine))
-        yield gradebook
-    finally:
-        gradebook.close()
+        yield
+    except DatabaseError as error:
+        # Its subclasses are about a statement, and about a server.
+        if type(error) is not DatabaseError:
+            raise
+        remedy = (
+            "put a backup of it in its place; without one, move it away, then release and grade again: what was graded "
+            "is written in anew, and only what persons gave is lost"
+        )
+        raise UserError(f"the gradebook {url} is damaged ({error.orig})", remedy) from error
 
 
 def patiently(do: Callable[[], T], undo: Callable[[], None] = lambda: None) -> T:

@@ -114,6 +114,26 @@ def test_notebooks_of_other_labs_are_counted_and_not_listed(course: Course, tmp_
 
 
 @pytest.mark.slow
+def test_a_damaged_gradebook_is_named_and_what_was_graded_comes_back(course: Course, capsys) -> None:
+    submit(course, "ada")
+    assert main(["grade", str(course.root), "00"]) == 0
+    gradebook = course.root / "gradebook.db"
+    whole = gradebook.read_bytes()
+    torn = whole[: len(whole) // 2] + bytes(len(whole) - len(whole) // 2)
+    for damaged in (b"no database " * 400, torn):
+        gradebook.write_bytes(damaged)
+        for words in (["report"], ["audit"], ["export"], ["grade", "00"]):
+            said = refused(capsys, words[0], course.root, *words[1:])
+            assert f"the gradebook sqlite:///{gradebook} is damaged (" in said
+            assert "then release and grade again" in said
+    gradebook.rename(course.root / "damaged.db")
+    assert main(["release", str(course.root), "00", "--as-it-is"]) == 0
+    assert main(["grade", str(course.root), "00"]) == 0
+    assert main(["audit", str(course.root)]) == 0
+    assert "grades: 1 of 1 agree with the log" in capsys.readouterr().out
+
+
+@pytest.mark.slow
 def test_an_exchange_that_is_not_there(tmp_path: Path, capsys) -> None:
     root = tmp_path / "nowhere" / "exchange"
     course = make_course(tmp_path / "course", f"\nc.Exchange.root = {str(root)!r}\n")
