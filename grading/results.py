@@ -5,16 +5,19 @@ Running a job and writing its grade into the gradebook are done elsewhere.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from grading.course import Course
 from grading.files import write_whole
 from grading.isolation import isolates
 from grading.isolation.sandbox import InfrastructureFault
 from grading.supervisor import Job, SubmissionResult
+from labkit.spec import Outcome
 
 METADATA = "grading"
 """The name of our entry in a graded notebook's metadata; its "job" is the key of the result that it was graded by."""
@@ -51,12 +54,31 @@ def save_result(course: Course, job: Job, result: object, may_be_none: bool = Tr
         text = json.dumps(found.to_json(), indent=1)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InfrastructureFault(f"what came back is no result ({type(error).__name__}: {error})") from error
+    if trouble := _unlike_a_result(found):
+        raise InfrastructureFault(f"what came back is no result ({trouble})")
     if (found.key, found.lab, found.student) != (job.key, job.lab, job.student):
         raise InfrastructureFault("what came back is the result of another submission")
     if not (may_be_none or isolates(found.isolation)):
         raise InfrastructureFault("what came back was made without isolation")
     write_whole(course.result(job.lab, job.key), text.encode())
     return found
+
+
+def _unlike_a_result(found: SubmissionResult) -> str | None:
+    """What no run of ours would say: points beyond an exercise's own, or none that can be added up, or no text."""
+    for name, result in found.exercises.items():
+        for verdict in filter(None, (result.public, result.hidden)):
+            texts = (verdict.headline, verdict.hint or "", *itertools.chain(*verdict.rows))
+            if verdict.exercise != name or verdict.outcome not in get_args(Outcome):
+                return f"{name} is said to be {verdict.exercise!a} and {verdict.outcome!a}"
+            if type(verdict.score) not in (int, float) or not 0 <= verdict.score <= 1:
+                return f"{name} has a score of {verdict.score!a}"
+            if not all(isinstance(text, str) for text in texts):
+                return f"{name} has something that is no text"
+    for name, cell in found.cells.items():
+        if not isinstance(cell.printed, str) or not isinstance(cell.error or "", str):
+            return f"cell {name} has printed something that is no text"
+    return None
 
 
 @dataclass(frozen=True)
