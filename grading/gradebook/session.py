@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
+from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DatabaseError, OperationalError
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
@@ -75,7 +76,8 @@ def refusing_damage(url: str) -> Iterator[None]:
             "put a backup of it in its place; without one, move it away, then release and grade again: what was graded "
             "is written in anew, and only what persons gave is lost"
         )
-        raise UserError(f"the gradebook {url} is damaged ({error.orig})", remedy) from error
+        shown = make_url(url).render_as_string(hide_password=True)
+        raise UserError(f"the gradebook {shown} is damaged ({error.orig})", remedy) from error
 
 
 def patiently(do: Callable[[], T], undo: Callable[[], None] = lambda: None) -> T:
