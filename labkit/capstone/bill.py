@@ -115,26 +115,35 @@ def _weights(run: FakeRun) -> dict[str, Tensor]:
 
 
 @contextmanager
-def _collected() -> Iterator[None]:
-    """Have Python's collector free circles at known moments alone: the peak would hang on when it runs.
+def set_aside() -> Iterator[None]:
+    """Have Python's collector pass over what is there already: to look through it takes as long as a bill does.
 
-    What is there already is not looked through again each time, which takes as long as half a step.
+    Where a block around this one has set things aside, or the whole process has, all of it stays so afterwards.
     """
-    was_on, has_frozen = gc.isenabled(), gc.get_freeze_count() > 0
+    has_frozen = gc.get_freeze_count() > 0
     gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        if not has_frozen:
+            gc.unfreeze()
+
+
+@contextmanager
+def _collected() -> Iterator[None]:
+    """Have Python's collector free circles at known moments alone: the peak would hang on when it runs."""
+    was_on = gc.isenabled()
     gc.disable()
-    if not has_frozen:
-        gc.freeze()
     torch.manual_seed(0)
     # It prints a traceback of its own for each operation on shapes that do not fit; the error itself says enough.
     log = logging.getLogger("torch._subclasses.fake_tensor")
     level = log.level
     log.setLevel(logging.CRITICAL)
     try:
-        yield
+        with set_aside():
+            yield
     finally:
         log.setLevel(level)
-        if not has_frozen:
-            gc.unfreeze()
         if was_on:
             gc.enable()

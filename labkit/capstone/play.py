@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from labkit.capstone.alike import check_growth, check_sizes
-from labkit.capstone.bill import Bill, bill
+from labkit.capstone.bill import Bill, bill, set_aside
 from labkit.capstone.broken import RuleBroken
 from labkit.capstone.entry import Entry
 from labkit.capstone.machine import MACHINES, Machine
@@ -46,32 +46,38 @@ def play(text: str, seeds: Sequence[int] = PUBLIC_SEEDS, secret: int = 0, machin
     Nothing is trained where the bill has ended it already.
     """
     found: dict[str, Any] = {"kind": "", "problem": "", "bill": None, "seeds": list(seeds), "weights": []}
-    try:
-        script = read(text)
-        machine = machine or MACHINES[script.machine]
-        found["script"] = {"steps": script.steps, "changed": script.changed, "digest": script.digest}
-        found["script"]["uses"] = script.uses
-        full = _run(lambda: bill(script, BILLION, machine))
-        found["bill"] = _as_tree(full)
-        _check_bill(full, machine)
-        small = _run(lambda: bill(script, TINY, machine))
-        rng = random.Random(secret)
-        size, rank = between(rng), rng.randrange(machine.n_cards)
-        other = _run(lambda: bill(script, size, machine, rank))
-        on_card = f", on card {rank}" if rank else ""
-        _run(lambda: check_sizes(full, small, "at the tiny size"))
-        _run(lambda: check_sizes(full, other, f"with width {size.width}{on_card}"))
-        for billed in (full, small, other):
-            _check_work(billed)
-        _run(lambda: check_growth(small, other, full))
-        for seed in seeds:
-            trained = _run(lambda seed=seed: train_tiny(script, seed, small, machine))
-            found["weights"].append(dict(trained.weights))
-    except ScriptRefused as error:
-        found |= {"kind": "refused", "problem": str(error)}
-    except Stopped as end:
-        found |= {"kind": end.kind, "problem": end.text}
+    with set_aside():
+        try:
+            _play(found, text, machine, secret)
+        except ScriptRefused as error:
+            found |= {"kind": "refused", "problem": str(error)}
+        except Stopped as end:
+            found |= {"kind": end.kind, "problem": end.text}
     return found
+
+
+def _play(found: dict[str, Any], text: str, machine: Machine | None, secret: int) -> None:
+    """Fill in what the tree has beyond what ended the try. Raises ScriptRefused and Stopped."""
+    script = read(text)
+    machine = machine or MACHINES[script.machine]
+    found["script"] = {"steps": script.steps, "changed": script.changed, "digest": script.digest}
+    found["script"]["uses"] = script.uses
+    full = _run(lambda: bill(script, BILLION, machine))
+    found["bill"] = _as_tree(full)
+    _check_bill(full, machine)
+    small = _run(lambda: bill(script, TINY, machine))
+    rng = random.Random(secret)
+    size, rank = between(rng), rng.randrange(machine.n_cards)
+    other = _run(lambda: bill(script, size, machine, rank))
+    on_card = f", on card {rank}" if rank else ""
+    _run(lambda: check_sizes(full, small, "at the tiny size"))
+    _run(lambda: check_sizes(full, other, f"with width {size.width}{on_card}"))
+    for billed in (full, small, other):
+        _check_work(billed)
+    _run(lambda: check_growth(small, other, full))
+    for seed in found["seeds"]:
+        trained = _run(lambda seed=seed: train_tiny(script, seed, small, machine))
+        found["weights"].append(dict(trained.weights))
 
 
 def entry_of(found: Mapping[str, Any], machine: Machine | None = None) -> Entry | None:

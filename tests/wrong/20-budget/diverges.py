@@ -1,6 +1,6 @@
 # hint: The loss is NaN
 MACHINE = "basement"
-STEPS = 30
+STEPS = 10
 CHANGED = "bf16 weights, 8-bit states, every block recomputed, the loss in chunks, 4 micro-batches"
 MICRO_BATCHES = 4
 

@@ -1,6 +1,6 @@
 # hint: It fits, but does not learn enough in the steps that you declare
 MACHINE = "basement"
-STEPS = 20
+STEPS = 12
 CHANGED = "a wrong answer"
 
 
