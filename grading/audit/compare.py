@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 
 from nbgrader.api import (
@@ -21,6 +21,7 @@ from nbgrader.api import (
 
 from grading.course import Course
 from grading.gradebook.reading import open_for_reading
+from grading.gradebook.standing import Standing
 from grading.intake.store import archived_path
 from grading.log.entry import LogEntry
 
@@ -28,24 +29,9 @@ LabStudent = tuple[str, str]
 """A lab and a student."""
 
 
-@dataclass
-class GradebookRow:
-    """What the gradebook has for one student and lab: points by cell, and the late penalty."""
-
-    auto: dict[str, float | None] = field(default_factory=dict)
-    by_hand: dict[str, float] = field(default_factory=dict)
-    extra: dict[str, float] = field(default_factory=dict)
-    penalty: float = 0.0
-
-    @property
-    def is_graded(self) -> bool:
-        """nbgrader also has a row without points for a try that failed."""
-        return any(points is not None for points in self.auto.values())
-
-
-def read_rows(course: Course) -> dict[LabStudent, GradebookRow]:
+def read_rows(course: Course) -> dict[LabStudent, Standing]:
     """Every student's points as they stand in the gradebook; nothing where there is no gradebook yet."""
-    rows: dict[LabStudent, GradebookRow] = {}
+    rows: dict[LabStudent, Standing] = {}
     with open_for_reading(course) as gradebook:
         if gradebook is None:
             return rows
@@ -65,7 +51,7 @@ def read_rows(course: Course) -> dict[LabStudent, GradebookRow]:
             .join(BaseCell, Grade.cell_id == BaseCell.id)
         )
         for lab, student, cell, auto, manual, extra in query:
-            row = rows.setdefault((lab, student), GradebookRow())
+            row = rows.setdefault((lab, student), Standing())
             row.auto[cell] = auto
             row.by_hand |= {} if manual is None else {cell: manual}
             row.extra |= {cell: extra} if extra else {}
@@ -78,12 +64,13 @@ def read_rows(course: Course) -> dict[LabStudent, GradebookRow]:
             .join(Assignment, SubmittedAssignment.assignment_id == Assignment.id)
         )
         for lab, student, penalty in query:
-            rows.setdefault((lab, student), GradebookRow()).penalty += penalty or 0.0
+            row = rows.get((lab, student), Standing())
+            rows[lab, student] = replace(row, penalty=row.penalty + (penalty or 0.0))
     return rows
 
 
 def differences(
-    rows: Mapping[LabStudent, GradebookRow], last: Mapping[LabStudent, LogEntry]
+    rows: Mapping[LabStudent, Standing], last: Mapping[LabStudent, LogEntry]
 ) -> list[tuple[LabStudent, str]]:
     """Where the gradebook is not what the log last says, with a sentence each."""
     found = []
@@ -99,13 +86,13 @@ def differences(
     return found
 
 
-def given_by_hand(row: GradebookRow, entry: LogEntry | None) -> list[str]:
+def given_by_hand(row: Standing, entry: LogEntry | None) -> list[str]:
     """The cells with points of a person's. That of an optional exercise is the grader's extra credit, and is logged."""
     graders = (entry.facts.get("extra") or {}) if entry else {}
     return [*row.by_hand, *(cell for cell in row.extra if cell not in graders)]
 
 
-def _of_one(row: GradebookRow, entry: LogEntry) -> list[str]:
+def _of_one(row: Standing, entry: LogEntry) -> list[str]:
     logged = entry.facts.get("points") or {}
     texts = []
     for cell in sorted({*logged, *row.auto}):

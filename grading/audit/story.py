@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from grading.audit.compare import GradebookRow
+from grading.gradebook.standing import Standing
 from grading.log.entry import LogEntry
 from labkit.units import by_name
 
@@ -25,7 +25,7 @@ WHAT_COUNTS = {
 """By the name of a fact, what a person calls it; the rest of an entry may differ between two equal grades."""
 
 
-def story_of(lab: str, student: str, entries: Iterable[LogEntry], row: GradebookRow | None) -> list[str]:
+def story_of(lab: str, student: str, entries: Iterable[LogEntry], row: Standing | None) -> list[str]:
     """The lines about one student's grade in one lab; says so where the log has none."""
     theirs = [entry for entry in entries if (entry.facts.get("lab"), entry.facts.get("student")) == (lab, student)]
     graded = [entry for entry in theirs if entry.kind == "graded"]

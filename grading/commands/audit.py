@@ -9,11 +9,12 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 
-from grading.audit.compare import GradebookRow, LabStudent, differences, file_problems, given_by_hand, read_rows
+from grading.audit.compare import LabStudent, differences, file_problems, given_by_hand, read_rows
 from grading.audit.story import story_of
 from grading.commands.arguments import add_course
 from grading.course import Course
 from grading.errors import UserError
+from grading.gradebook.standing import Standing
 from grading.log import Log, LogEntry
 from grading.log.grades import last_grades
 from grading.terminal import say
@@ -62,7 +63,7 @@ def _is_of(who: LabStudent, lab: str | None, student: str | None) -> bool:
 def _report(
     problems: list[str],
     found: list[tuple[LabStudent, str]],
-    rows: dict[LabStudent, GradebookRow],
+    rows: dict[LabStudent, Standing],
     last: dict[LabStudent, LogEntry],
 ) -> None:
     say(*(f"log: {problem}" for problem in problems))

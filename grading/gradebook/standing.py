@@ -32,6 +32,11 @@ class Standing:
         return sum(given.values()) + sum(self.extra.values())
 
     @property
+    def is_graded(self) -> bool:
+        """nbgrader also has a row without points for a try that failed."""
+        return any(points is not None for points in self.auto.values())
+
+    @property
     def total(self) -> float:
         return max(0.0, self.before_penalty - self.penalty)
 
