@@ -12,6 +12,7 @@ from labkit import figures
 from labkit.figures import Plan
 from labkit.figures.memory_bars import memory_parts
 from labkit.spec import GiB
+from tests.figures.on_page import assert_every_text_is_on_the_page
 
 PLAN = Plan(batch_size=4, seq_len=4096, tensor_parallel=2, zero_stage=2, recompute=True, recipe="fp16_master")
 
@@ -48,12 +49,7 @@ def test_it_has_something_on_it_and_every_text_is_on_the_page(name: str) -> None
     figure = FIGURES[name]()
     (axes,) = figure.axes
     assert axes.lines or axes.patches
-    figure.draw_without_rendering()
-    page = figure.bbox.padded(2)
-    for text in (*axes.texts, axes.title, axes.xaxis.label, axes.yaxis.label, *axes.get_yticklabels()):
-        if text.get_text() and text.get_visible() and text.get_in_layout():
-            box = text.get_window_extent()
-            assert page.containsx(box.x0) and page.containsx(box.x1), text.get_text()
+    assert_every_text_is_on_the_page(figure)
 
 
 def test_the_bars_are_the_students_own_bytes_and_the_loss() -> None:

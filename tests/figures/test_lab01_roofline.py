@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from labkit import figures
 from labkit.figures.machine import MachinePeaks, Measured
 from tests.exercises.harness import answers_in, solution_of
+from tests.figures.on_page import assert_every_text_is_on_the_page
 
 MACHINE = MachinePeaks("a machine", peak_flops=2e11, bandwidth=4e10)
 MEASURED = (
@@ -45,14 +46,7 @@ def drawn_laws(**instead: Callable) -> Figure:
 def test_it_has_something_on_it_and_every_text_is_on_the_page(draw: Callable[[], Figure]) -> None:
     figure = draw()
     assert figure.axes and any(axes.lines or axes.patches for axes in figure.axes)
-    figure.draw_without_rendering()
-    page = figure.bbox.padded(2)
-    for axes in figure.axes:
-        for text in (*axes.texts, axes.title, axes.xaxis.label, axes.yaxis.label):
-            if text.get_text() and text.get_visible():
-                box = text.get_window_extent()
-                assert page.containsx(box.x0) and page.containsx(box.x1), text.get_text()
-                assert page.containsy(box.y0) and page.containsy(box.y1), text.get_text()
+    assert_every_text_is_on_the_page(figure)
 
 
 def test_the_points_stand_at_the_students_own_intensities() -> None:

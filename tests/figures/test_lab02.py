@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from labkit import figures
 from labkit.figures.canvas import OTHER
 from tests.exercises.harness import answers_in, solution_of
+from tests.figures.on_page import assert_every_text_is_on_the_page
 
 FIGURES: dict[str, tuple[tuple[str, ...], Callable[[dict], Figure]]] = {
     "number_line": (("02-decode",), lambda ans: figures.number_line(ans["decode"])),
@@ -46,14 +47,7 @@ def drawn(name: str, **instead: Callable) -> Figure:
 def test_it_has_something_on_it_and_every_text_is_on_the_page(name: str) -> None:
     figure = drawn(name)
     assert figure.axes and any(axes.lines or axes.patches or axes.collections for axes in figure.axes)
-    figure.draw_without_rendering()
-    page = figure.bbox.padded(2)
-    texts = [text for axes in figure.axes for text in (*axes.texts, axes.title, axes.xaxis.label, axes.yaxis.label)]
-    for text in texts:
-        if text.get_text() and text.get_visible():
-            box = text.get_window_extent()
-            assert page.containsx(box.x0) and page.containsx(box.x1), text.get_text()
-            assert page.containsy(box.y0) and page.containsy(box.y1), text.get_text()
+    assert_every_text_is_on_the_page(figure)
 
 
 def test_it_shows_the_students_own_function_and_not_a_right_one() -> None:

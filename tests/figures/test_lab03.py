@@ -15,6 +15,7 @@ from labkit.figures.mixed_precision import step_times
 from labkit.material.lab03 import measured_on_cpu
 from labkit.spec import STUB_MESSAGE
 from tests.exercises.harness import answers_in, solution_of
+from tests.figures.on_page import assert_every_text_is_on_the_page
 
 WIDTHS = (64, 128, 128, 64)
 pytestmark = pytest.mark.slow
@@ -83,14 +84,7 @@ def trace_of_pytorch() -> Figure:
 def test_it_has_something_on_it_and_every_text_is_on_the_page(draw: Callable[[], Figure]) -> None:
     figure = draw()
     assert figure.axes and any(axes.lines or axes.patches or axes.collections for axes in figure.axes)
-    figure.draw_without_rendering()
-    page = figure.bbox.padded(2)
-    texts = [text for axes in figure.axes for text in (*axes.texts, axes.title, axes.xaxis.label, axes.yaxis.label)]
-    for text in texts:
-        if text.get_text() and text.get_visible():
-            box = text.get_window_extent()
-            assert page.containsx(box.x0) and page.containsx(box.x1), text.get_text()
-            assert page.containsy(box.y0) and page.containsy(box.y1), text.get_text()
+    assert_every_text_is_on_the_page(figure)
 
 
 def test_the_histogram_marks_as_lost_what_the_function_calls_lost() -> None:

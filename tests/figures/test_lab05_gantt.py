@@ -10,6 +10,7 @@ import torch
 from labkit import figures
 from labkit.simdevice import Machine, Span, run_traced
 from labkit.simdevice.run_traced import spans_of
+from tests.figures.on_page import assert_every_text_is_on_the_page
 
 SLOW = Machine(flops_per_s=2e9, to_device_bytes_per_s=1e8, to_host_bytes_per_s=1e8)
 
@@ -42,12 +43,7 @@ def test_it_shows_the_trace_that_it_is_given() -> None:
 
 def test_every_text_is_on_the_page() -> None:
     figure = figures.gantt({f"program {n}": run_traced(products(n), SLOW, simulate=True).spans for n in (1, 3, 40)})
-    figure.draw_without_rendering()
-    page = figure.bbox.padded(2)
-    for axes in figure.axes:
-        for text in (*axes.texts, axes.title, axes.xaxis.label, *axes.get_yticklabels()):
-            box = text.get_window_extent()
-            assert page.containsx(box.x0) and page.containsx(box.x1), text.get_text()
+    assert_every_text_is_on_the_page(figure)
 
 
 def test_a_single_trace_and_an_empty_one() -> None:

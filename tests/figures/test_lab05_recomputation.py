@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from labkit import figures
 from tests.exercises.harness import answers_in, solution_of
+from tests.figures.on_page import assert_every_text_is_on_the_page
 
 IDS = ("05-checkpoint", "05-segments", "05-low-memory")
 pytestmark = pytest.mark.slow
@@ -44,14 +45,7 @@ def tradeoff() -> Figure:
 @pytest.mark.parametrize("draw", [timelines, tradeoff, figures.kept_and_dropped, figures.who_may_reuse])
 def test_every_text_is_on_the_page(draw) -> None:
     figure = draw()
-    figure.draw_without_rendering()
-    page = figure.bbox.padded(2)
-    for axes in figure.axes:
-        for text in (*axes.texts, axes.title, axes.xaxis.label, axes.yaxis.label):
-            box = text.get_window_extent()
-            if text.get_text():
-                assert page.containsx(box.x0) and page.containsx(box.x1), text.get_text()
-                assert page.containsy(box.y0) and page.containsy(box.y1), text.get_text()
+    assert_every_text_is_on_the_page(figure)
 
 
 def peaks(figure: Figure) -> list[float]:

@@ -11,6 +11,7 @@ from torch import nn
 
 from labkit import figures
 from tests.exercises.harness import answers_in, solution_of
+from tests.figures.on_page import assert_every_text_is_on_the_page
 
 KEPT = {
     "everything": {"weights": 16e9, "gradients": 16e9, "optimizer": 32e9},
@@ -47,15 +48,7 @@ DRAWN: dict[str, Callable[[], Figure]] = {
 @pytest.mark.parametrize("name", DRAWN)
 def test_every_text_is_on_the_page(name: str) -> None:
     figure = DRAWN[name]()
-    figure.draw_without_rendering()
-    page = figure.bbox.padded(2)
-    texts = [text for axes in figure.axes for text in (*axes.texts, axes.title, axes.xaxis.label, axes.yaxis.label)]
-    assert texts
-    for text in texts:
-        if text.get_text() and text.get_visible():
-            box = text.get_window_extent()
-            assert page.containsx(box.x0) and page.containsx(box.x1), text.get_text()
-            assert page.containsy(box.y0) and page.containsy(box.y1), text.get_text()
+    assert_every_text_is_on_the_page(figure)
 
 
 def test_bytes_are_shown_in_both_units_with_what_trains() -> None:

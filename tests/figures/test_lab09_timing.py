@@ -8,6 +8,7 @@ import torch
 from labkit import figures
 from labkit.simdevice import Machine, probe_timing
 from labkit.spec import MiB
+from tests.figures.on_page import assert_every_text_is_on_the_page
 
 SLOW = Machine(memory_bytes_per_s=1e9, cache_bytes=2**18, cache_bytes_per_s=4e9, first_call_s=6e-4, launch_s=3e-5)
 
@@ -91,9 +92,4 @@ def test_nothing_to_draw_is_said(draw) -> None:
 
 def test_every_text_is_on_the_page() -> None:
     figure = figures.timing_methods({f"method {n}": probe_timing(by_events, one_function, SLOW) for n in range(4)}, 0.4)
-    figure.draw_without_rendering()
-    page = figure.bbox.padded(2)
-    for axes in figure.axes:
-        for text in (axes.title, axes.xaxis.label, *axes.get_yticklabels()):
-            box = text.get_window_extent()
-            assert page.containsx(box.x0) and page.containsx(box.x1), text.get_text()
+    assert_every_text_is_on_the_page(figure)

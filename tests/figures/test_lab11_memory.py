@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from labkit import figures
 from labkit.meters.compile import Kernel
+from tests.figures.on_page import assert_every_text_is_on_the_page
 
 LOOP = Kernel("op0", ("mul", "add", "sigmoid", "where", "hypot", "clamp_max"), 8192, 4096, generated=True)
 PRODUCT = Kernel("op1", ("mm",), 20480, 4096, generated=False)
@@ -29,14 +30,8 @@ FIGURES: dict[str, Callable[[], Figure]] = {
 @pytest.mark.parametrize("name", FIGURES)
 def test_it_has_something_on_it_and_every_text_is_on_the_page(name: str) -> None:
     figure = FIGURES[name]()
-    figure.draw_without_rendering()
-    page = figure.bbox.padded(2)
-    for axes in figure.axes:
-        assert axes.lines or axes.patches
-        for text in (*axes.texts, axes.title, axes.xaxis.label, axes.yaxis.label, *axes.get_yticklabels()):
-            if text.get_text() and text.get_visible() and text.get_in_layout():
-                box = text.get_window_extent()
-                assert page.containsx(box.x0) and page.containsx(box.x1), text.get_text()
+    assert all(axes.lines or axes.patches for axes in figure.axes)
+    assert_every_text_is_on_the_page(figure)
 
 
 def test_a_bar_is_as_long_as_what_its_kernel_moves_and_coloured_by_who_wrote_it() -> None:

@@ -10,6 +10,7 @@ pytest.importorskip("triton", reason="Triton is not installed; it runs the kerne
 
 from labkit import figures, track_traffic
 from tests.exercises.harness import answers_in, solution_of
+from tests.figures.on_page import assert_every_text_is_on_the_page
 
 
 def of_solution(exercise_id: str, name: str):
@@ -63,11 +64,4 @@ def test_the_bars_are_what_was_moved() -> None:
 @pytest.mark.parametrize("draw", [lambda: map_of(2600), lambda: bars()[0]], ids=["launch_map", "traffic_bars"])
 def test_every_text_is_on_the_page(draw) -> None:
     figure = draw()
-    figure.draw_without_rendering()
-    page = figure.bbox.padded(2)
-    axes = figure.axes[0]
-    for text in (*axes.texts, axes.title, axes.xaxis.label, axes.yaxis.label, *axes.get_yticklabels()):
-        if text.get_text():
-            box = text.get_window_extent()
-            assert page.containsx(box.x0) and page.containsx(box.x1), text.get_text()
-            assert page.containsy(box.y0) and page.containsy(box.y1), text.get_text()
+    assert_every_text_is_on_the_page(figure)

@@ -11,6 +11,7 @@ from labkit import figures
 from labkit.figures.attention import loaded_keys
 from labkit.figures.canvas import OTHER, YOURS
 from tests.exercises.harness import answers_in, solution_of
+from tests.figures.on_page import assert_every_text_is_on_the_page
 
 LENGTHS = (64, 128, 256, 512)
 MOVED = {"eager": [2**18, 2**20, 2**22, 2**24], "yours": [2**17, 2**18, 2**19, 2**21], "ideal": [2**16] * 4}
@@ -73,11 +74,4 @@ def test_too_many_lines_are_refused() -> None:
 
 def test_every_text_is_on_the_page(attention) -> None:
     for figure in (tiles(attention), figures.bytes_against_length(LENGTHS, MOVED)):
-        figure.draw_without_rendering()
-        page = figure.bbox.padded(2)
-        axes = figure.axes[0]
-        for text in (*axes.texts, axes._left_title, axes.xaxis.label, axes.yaxis.label, *axes.get_yticklabels()):
-            if text.get_text():
-                box = text.get_window_extent()
-                assert page.containsx(box.x0) and page.containsx(box.x1), text.get_text()
-                assert page.containsy(box.y0) and page.containsy(box.y1), text.get_text()
+        assert_every_text_is_on_the_page(figure)

@@ -10,6 +10,7 @@ from labkit import figures
 from labkit.figures.canvas import OTHER, YOURS
 from labkit.meters.traffic import TrafficProfile
 from labkit.meters.traffic.cache import product_read_bytes
+from tests.figures.on_page import assert_every_text_is_on_the_page
 
 
 def in_pairs(pid: int, n_tiles_m: int, n_tiles_n: int, group: int) -> tuple[int, int]:
@@ -85,11 +86,4 @@ def test_the_way_of_a_softmax_is_what_the_answer_returns() -> None:
 @pytest.mark.parametrize("draw", [roof, order, curve, on_its_way])
 def test_every_text_is_on_the_page(draw) -> None:
     figure = draw()
-    figure.draw_without_rendering()
-    page = figure.bbox.padded(2)
-    for axes in figure.axes:
-        for text in (*axes.texts, axes.title, axes.xaxis.label, axes.yaxis.label):
-            if text.get_text():
-                box = text.get_window_extent()
-                assert page.containsx(box.x0) and page.containsx(box.x1), text.get_text()
-                assert page.containsy(box.y0) and page.containsy(box.y1), text.get_text()
+    assert_every_text_is_on_the_page(figure)

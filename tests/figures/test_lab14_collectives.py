@@ -14,6 +14,7 @@ from labkit import figures
 from labkit.figures.collective_trace import trace_collective
 from labkit.figures.collectives import COMPLETE, PARTIAL
 from labkit.figures.cost_model import COLORS
+from tests.figures.on_page import assert_every_text_is_on_the_page
 from tests.ranks.algorithms import butterfly, naive, ring, tree
 
 WAYS = {"naive": naive, "tree": tree, "butterfly": butterfly, "ring": ring}
@@ -98,12 +99,7 @@ def test_the_bars_are_the_bytes_of_each_rank() -> None:
 @pytest.mark.parametrize("draw", [lambda: figures.collective_steps(tree, 8), lambda: figures.bytes_by_rank(WAYS, 8)])
 def test_every_text_is_on_the_page(draw) -> None:
     figure = draw()
-    figure.draw_without_rendering()
-    page = figure.bbox.padded(2)
-    (axes,) = figure.axes
-    for text in (*axes.texts, *(axes.get_xticklabels() if axes.axison else ())):
-        box = text.get_window_extent()
-        assert page.containsx(box.x0) and page.containsx(box.x1), text.get_text()
+    assert_every_text_is_on_the_page(figure)
 
 
 def test_without_ipywidgets_there_is_one_figure(monkeypatch) -> None:

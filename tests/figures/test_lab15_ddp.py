@@ -9,6 +9,7 @@ import pytest
 from labkit import figures
 from labkit.figures.ddp import scaling_figure
 from labkit.material.lab15 import Timeline
+from tests.figures.on_page import assert_every_text_is_on_the_page
 
 BACKWARD = ((0, 0.25), (0.25, 0.5))
 
@@ -78,9 +79,4 @@ def test_every_text_is_on_the_page() -> None:
         scaling_figure({0.01: 0.3, 1: 0.25, 12: 0.4}, 0.2, {"for each block": {1: 0.2, 16: 0.25}}),
         figures.normalization_error({"each rank its own rows": {2: 0.8, 64: 0.1}, "yours": {2: 1e-7, 64: 1e-7}}),
     ):
-        figure.draw_without_rendering()
-        page = figure.bbox.padded(2)
-        for axes in figure.axes:
-            for text in (*axes.texts, axes.title, axes.xaxis.label, *axes.get_yticklabels()):
-                box = text.get_window_extent()
-                assert page.containsx(box.x0) and page.containsx(box.x1), text.get_text()
+        assert_every_text_is_on_the_page(figure)

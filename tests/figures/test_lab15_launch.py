@@ -9,6 +9,7 @@ import torch
 
 from labkit.figures import killed_run
 from labkit.material.lab15 import SHOWN, LaunchedTraining
+from tests.figures.on_page import assert_every_text_is_on_the_page
 
 FOUND = {
     "losses": torch.linspace(3, 1, SHOWN.n_steps, dtype=torch.float64),
@@ -49,9 +50,4 @@ def test_a_launch_without_losses_says_why() -> None:
 @pytest.mark.parametrize("killed", [KILLED, replace(KILLED, found={**FOUND, "left": [{"step": 0}]})])
 def test_every_text_is_on_the_page(killed: LaunchedTraining) -> None:
     figure = killed_run(ALONE, killed)
-    figure.draw_without_rendering()
-    page, axes = figure.bbox.padded(2), figure.axes[0]
-    for text in (*axes.texts, axes.title, axes.xaxis.label, axes.yaxis.label):
-        box = text.get_window_extent()
-        assert page.containsx(box.x0) and page.containsx(box.x1), text.get_text()
-        assert page.containsy(box.y0) and page.containsy(box.y1), text.get_text()
+    assert_every_text_is_on_the_page(figure)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from labkit import figures
 from labkit.figures.sampler import NOBODY, SEVERAL
+from tests.figures.on_page import assert_every_text_is_on_the_page
 
 
 class Dealt:
@@ -49,9 +50,4 @@ def test_the_number_in_a_box_is_its_step() -> None:
 
 def test_every_text_is_on_the_page() -> None:
     figure = figures.who_sees_what(Dealt)
-    figure.draw_without_rendering()
-    page = figure.bbox.padded(2)
-    for text in (*figure.axes[0].texts, figure.axes[0].xaxis.label, *figure.axes[0].get_yticklabels()):
-        box = text.get_window_extent()
-        assert page.containsx(box.x0) and page.containsx(box.x1), text.get_text()
-        assert page.containsy(box.y0) and page.containsy(box.y1), text.get_text()
+    assert_every_text_is_on_the_page(figure)
