@@ -16,7 +16,7 @@ from grading.similar.detector import LEAST_COVERED, compare, fingerprint, given_
 from grading.similar.honest import honest_likeness, honest_programs
 from grading.similar.programs import PYTHON, Program
 from labkit import exercises
-from tests.exercises.test_answers import stub_of
+from tests.exercises.harness import stub_of
 from tests.similar.disguise import disguised
 
 FOREIGN = "02-sums"

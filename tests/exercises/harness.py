@@ -5,8 +5,10 @@ Trusted answers only: the supervised path has tests of its own.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+from grading import own_labs
 from grading.demo.examples import solution_of
 from grading.hidden import Secret
 from grading.tryout.cases import CaseSet, answers_in, running
@@ -15,7 +17,17 @@ from labkit.check.api import examine
 from labkit.check.verdict import Verdict
 from labkit.oracles import oracle_of
 
-__all__ = ["PATIENCE_S", "SECRET", "TESTS", "CaseSet", "answers_in", "hidden_verdict", "public_verdict", "solution_of"]
+__all__ = [
+    "PATIENCE_S",
+    "SECRET",
+    "TESTS",
+    "CaseSet",
+    "answers_in",
+    "hidden_verdict",
+    "public_verdict",
+    "solution_of",
+    "stub_of",
+]
 TESTS = Path(__file__).resolve().parents[1]
 SECRET = Secret(b"a course key for the tests", "lab", "ada", "first")
 PATIENCE_S = 120.0
@@ -35,3 +47,11 @@ def hidden_verdict(exercise_id: str, source: str, secret: Secret = SECRET, memor
     """
     cases = CaseSet(exercise_id, secret, memory_cases)
     return cases.verdict(cases.runs(source))
+
+
+def stub_of(exercise_id: str) -> str:
+    """The answer's cell as students get it."""
+    (path,) = (own_labs.root_of(exercise_id[:2]) / "notebooks").glob(f"{exercise_id[:2]}_*.ipynb")
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    (cell,) = [cell for cell in cells if cell["metadata"].get("nbgrader", {}).get("grade_id") == exercise_id]
+    return "".join(cell["source"])

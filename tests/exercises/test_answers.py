@@ -5,7 +5,6 @@ One test for all answers of an exercise: they share inputs and expectations, and
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,40 +13,17 @@ from random import Random
 import pytest
 import torch
 
-from grading import own_labs
 from grading.demo.examples import Example, example, examples
 from grading.hidden import hidden_of
-from grading.tryout.known import fault
 from labkit import exercises
-from labkit.check.text import MAX_LINES, WIDTH, as_text
-from labkit.check.verdict import Verdict
+from labkit.check.text import as_text
 from labkit.observe import make_inputs
-from labkit.spec import Case, Exercise, Hint, Observation, Tree
+from labkit.spec import Case, Exercise, Observation, Tree
 from labkit.tree import same
-from tests.exercises.harness import SECRET, TESTS, CaseSet, public_verdict, solution_of
+from tests.exercises.each import ALL, TAKE_A_SECOND, TRAIN, each_exercise, in_full
+from tests.exercises.expected import expect_full_marks, expect_own_hints
+from tests.exercises.harness import SECRET, TESTS, CaseSet, public_verdict, solution_of, stub_of
 
-ALL = list(exercises.everything())
-TAKE_THEIR_TIME = tuple(
-    name
-    for name in ALL
-    if name in ("04-find-batch", "15-launch", "20-budget")
-    or {"compiled", "compile", "kept"} & set(exercises.find(name).meters)
-)
-"""Exercises whose check compiles kernels or graphs, starts processes from nothing or trains until memory runs out,
-which takes seconds each time.
-"""
-TAKE_A_SECOND = (
-    *TAKE_THEIR_TIME,
-    *("04-accumulate", "06-adafactor", "06-adam8bit", "06-adamw", "06-bf16-states", "06-foreach", "06-muon"),
-    *("06-step-in-backward", "07-packing", "10-kernel-life-cycle", "11-backend", "11-trace-or-script", "15-ddp"),
-    *("16-fsdp", "16-meta-init", "16-zero1", "16-zero2", "17-compose-bugs", "17-mend", "17-sequence-parallel"),
-    *("17-tp-attention", "18-pipeline-step", "18-zero-bubble", "19-plan", "19-ring-attention", "20-flags"),
-)
-"""Those, and exercises whose solution and a wrong answer take a second of computing or most of one: they play many
-steps, many of them on some ranks. Of these `make check` tries the blank cell.
-"""
-TRAIN = ("20-budget",)
-"""Exercises whose solution is trained for some hundred steps, half a minute of work: in the part `answers` alone."""
 USE_UP_THEIR_TIME = ("the_lectures_loop", "the_lectures_loop_on_a_sorted_list", "sorts_again_each_turn")
 """Wrong answers that are stopped by the CPU limit, which takes seconds."""
 N_WANTED = {"wrong": 2, "right": 1}
@@ -56,36 +32,10 @@ N_ON_HIDDEN_CASES = 6
 """How many wrong answers of an exercise are tried on hidden cases while its lab changes."""
 N_WITHOUT_TEETH = 6
 """How many wrong answers of an exercise are judged by a check without teeth."""
-TIMEOUT_S = 900
-"""For all answers of one exercise, where others use the machine as well."""
 CASES: dict[str, Callable[[str], CaseSet]] = {
     "public": CaseSet,
     "hidden": lambda exercise_id: CaseSet(exercise_id, SECRET),
 }
-
-
-def each_exercise(
-    *of_all: pytest.MarkDecorator,
-    of_slow: pytest.MarkDecorator | None = None,
-    slow: Sequence[str] = (),
-    trained: Sequence[str] = (),
-):
-    """Parametrize over the exercises, each with the mark of its lab; `of_slow` is for those that take their time.
-
-    slow: those whose tests are marked so. trained: those whose tests run in the part `answers` alone.
-    """
-
-    def marks(name: str) -> list[pytest.MarkDecorator]:
-        if name in trained:
-            of_trained = [pytest.mark.full("answers"), pytest.mark.later, pytest.mark.timeout(TIMEOUT_S)]
-            return [pytest.mark.lab(name[:2]), *of_trained]
-        more = [of_slow] if of_slow and name in TAKE_THEIR_TIME else [pytest.mark.slow] if name in slow else []
-        return [pytest.mark.lab(name[:2]), *of_all, *more]
-
-    return pytest.mark.parametrize("exercise_id", [pytest.param(name, marks=marks(name)) for name in ALL])
-
-
-in_full = each_exercise(pytest.mark.full("answers"), pytest.mark.timeout(TIMEOUT_S), of_slow=pytest.mark.later)
 on_each_set = pytest.mark.parametrize("cases", ["public", pytest.param("hidden", marks=pytest.mark.full("answers"))])
 """`make check` tries public cases; `make test` the hidden ones as well, of the labs that it tries in full."""
 
@@ -125,27 +75,6 @@ def test_inputs_from_a_global_generator_are_seen() -> None:
     for draw in (lambda: torch.rand(3), random.random):
         astray = replace(exercise, inputs=lambda case, generator, draw=draw: {"x": draw()})
         assert drawn_elsewhere(astray) == list(exercise.public)
-
-
-def test_a_slip_in_the_condition_of_a_hint_is_told() -> None:
-    """The control: misspelt names fail the test of answers; an attribute that an answer's value lacks does not."""
-    wrong = example("wrong", "00-warm-up/" + examples("wrong", "00-warm-up")[0].name)
-    for when, said in (
-        (lambda run: run.gott, "'CaseRun' object has no attribute 'gott'"),
-        (lambda run: run.tree["x"].sqare(), "'Tensor' object has no attribute 'sqare'"),
-        (lambda run: nowhere, "name 'nowhere' is not defined"),
-    ):
-        with pytest.raises(pytest.fail.Exception, match="the condition of the hint") as failed:
-            expect_own_hints(with_hint("00-warm-up", Hint(when, "Squared.")), [wrong])
-        assert said in str(failed.value)
-    expect_own_hints(with_hint("00-warm-up", Hint(lambda run: None.shape, "Squared.")), [wrong])
-
-
-def with_hint(exercise_id: str, hint: Hint) -> CaseSet:
-    """Its public cases, judged with one more hint before the others."""
-    cases = CaseSet(exercise_id)
-    cases.oracle = replace(cases.oracle, diagnose=(cases._listening(hint), *cases.oracle.diagnose))
-    return cases
 
 
 @each_exercise()
@@ -260,74 +189,3 @@ def test_the_readme_shows_what_a_check_says() -> None:
     wrong = example("wrong", "02-blocked-sum/a_list_of_converted_blocks")
     said = as_text(public_verdict(wrong.exercise, wrong.source))
     assert f"```\n{said}\n```" in (TESTS.parent / "README.md").read_text()
-
-
-def test_what_fails_is_listed_together() -> None:
-    """The control: right answers among the wrong ones, a wrong hint, and a cell that raises."""
-    right, (wrong, *_) = solution_of("02-blocked-sum"), examples("wrong", "02-blocked-sum")
-    given = [wrong, replace(wrong, name="right", source=right), replace(wrong, name="another", hint="no such hint")]
-    with pytest.raises(pytest.fail.Exception) as failed:
-        expect_own_hints(CaseSet("02-blocked-sum"), [*given, replace(wrong, name="broken", source="1 / 0")])
-    text = str(failed.value)
-    assert text.startswith("3 of 4 answers to 02-blocked-sum"), text
-    for name in ("right", "another", "broken"):
-        assert f"\n{name}: " in text
-    assert "expected a hint with 'no such hint'" in text and "ZeroDivisionError" in text
-    with pytest.raises(pytest.fail.Exception, match="expected full marks"):
-        expect_full_marks(CaseSet("02-blocked-sum"), [wrong])
-
-
-def test_shared_inputs_and_expectations_change_no_verdict() -> None:
-    """An answer that writes into its inputs spoils them for none of the others."""
-    spoils = "def rms(x, dim):\n    x.zero_()\n    return x.sum(dim)\n"
-    for cases in (CASES[name]("00-warm-up") for name in CASES):
-        before = cases.verdict(cases.runs(solution_of("00-warm-up")))
-        assert cases.verdict(cases.runs(spoils)).score == 0
-        assert cases.verdict(cases.runs(solution_of("00-warm-up"))) == before and before.passed
-
-
-def expect_full_marks(cases: CaseSet, right: Sequence[Example]) -> None:
-    """Fail with the verdicts of all answers that do not pass."""
-
-    _expect(cases, [replace(one, hint="") for one in right], fault)
-
-
-def expect_own_hints(cases: CaseSet, wrong: Sequence[Example]) -> dict[str, list[Observation]]:
-    """The runs by an answer's name. Fail with the verdicts of all answers that gain points or get another hint."""
-
-    def fault_in_words(one: Example, verdict: Verdict) -> str | None:
-        lines = as_text(verdict).splitlines()
-        too_long = len(lines) > MAX_LINES or max(map(len, lines)) > WIDTH
-        said = f"expected at most {MAX_LINES} lines of {WIDTH} characters" if too_long else None
-        return fault(one, verdict) or said
-
-    return _expect(cases, wrong, fault_in_words)
-
-
-def _expect(
-    cases: CaseSet, answers: Sequence[Example], fault: Callable[[Example, Verdict], str | None]
-) -> dict[str, list[Observation]]:
-    found: dict[str, list[Observation]] = {}
-    failures = []
-    for one in answers:
-        try:
-            found[one.name] = cases.runs(one.source)
-            verdict = cases.verdict(found[one.name])
-        except Exception as error:
-            failures.append(f"{one.name}: its cell or the judge raised {type(error).__name__}: {error}")
-            continue
-        if problem := fault(one, verdict):
-            failures.append(f"{one.name}: {problem}\n{as_text(verdict)}")
-    failures += cases.slips
-    if failures:
-        of = f"{len(failures)} of {len(answers)} answers to {cases.exercise.id}"
-        pytest.fail("\n\n".join([f"{of} are not judged as they should be", *failures]), pytrace=False)
-    return found
-
-
-def stub_of(exercise_id: str) -> str:
-    """The answer's cell as students get it."""
-    (path,) = (own_labs.root_of(exercise_id[:2]) / "notebooks").glob(f"{exercise_id[:2]}_*.ipynb")
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    (cell,) = [cell for cell in cells if cell["metadata"].get("nbgrader", {}).get("grade_id") == exercise_id]
-    return "".join(cell["source"])

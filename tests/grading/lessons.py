@@ -5,7 +5,10 @@ from __future__ import annotations
 import atexit
 import copy
 import functools
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +16,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbgrader.api import Gradebook
 
 from grading.course import Course
 from grading.gradebook.provenance import recorded_basis
@@ -20,6 +24,7 @@ from grading.gradebook.setup import CONFIG_TEXT, release
 from grading.pipeline import grade_lab
 from grading.results import Ungraded
 
+ROOT = Path(__file__).resolve().parents[2]
 LAB = "00_small"
 SOLUTION = "def rms(x, dim):\n    return x.double().pow(2).mean(dim).sqrt().to(x.dtype)"
 HIDDEN_TEST = "assert float(rms(torch.full((5,), 3.0), 0)) == 3"
@@ -120,3 +125,17 @@ def cell_of(notebook: NotebookNode, grade_id: str) -> NotebookNode:
 
 def index_of(notebook: NotebookNode, cell_id: str) -> int:
     return next(index for index, cell in enumerate(notebook.cells) if cell.id == cell_id)
+
+
+def points(course: Course, student: str) -> dict[str, float]:
+    with Gradebook(f"sqlite:///{course.root}/gradebook.db") as gradebook:
+        submission = gradebook.find_submission(LAB, student)
+        return {grade.name: grade.auto_score for notebook in submission.notebooks for grade in notebook.grades}
+
+
+def command(course: Course, *words: str, **options) -> subprocess.CompletedProcess:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    return subprocess.run(
+        [sys.executable, "-m", *words], cwd=course.root, env=environment, text=True, capture_output=True, **options
+    )

@@ -7,17 +7,12 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
-import threading
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
-import grading.executors.local as local
 from grading.__main__ import main
 from grading.course import Course
 from grading.errors import UserError
@@ -26,7 +21,18 @@ from grading.gradebook.setup import set_up
 from grading.nbgrader_api import load_config, open_api
 from grading.results import read_ungraded
 from labkit import exercises
-from tests.grading.lessons import HIDDEN_TEST, LAB, SOLUTION, cell_of, grade, make_course, submit, written_key
+from tests.grading.lessons import (
+    HIDDEN_TEST,
+    LAB,
+    SOLUTION,
+    cell_of,
+    command,
+    grade,
+    make_course,
+    points,
+    submit,
+    written_key,
+)
 
 WRONG = "def rms(x, dim): return x.pow(2).mean().sqrt()"
 LATE = """
@@ -53,20 +59,6 @@ def course(pristine, tmp_path) -> Course:
     root = tmp_path / "a course with spaces, ünïcode"
     shutil.copytree(pristine, root)
     return Course.at(root)
-
-
-def points(course: Course, student: str) -> dict[str, float]:
-    with Gradebook(f"sqlite:///{course.root}/gradebook.db") as gradebook:
-        submission = gradebook.find_submission(LAB, student)
-        return {grade.name: grade.auto_score for notebook in submission.notebooks for grade in notebook.grades}
-
-
-def command(course: Course, *words: str, **options) -> subprocess.CompletedProcess:
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
-    return subprocess.run(
-        [sys.executable, "-m", *words], cwd=course.root, env=environment, text=True, capture_output=True, **options
-    )
 
 
 def test_a_course_may_have_some_of_the_labs(tmp_path) -> None:
@@ -103,27 +95,6 @@ def test_names_that_nbgrader_takes_for_patterns_are_refused_before_they_touch_ot
     assert reasons.keys() == {"a[1]", "a*", "a?"}
     assert all(reason.startswith("nbgrader cannot take the name 'a") for reason in reasons.values())
     assert course.autograded(LAB, "a1").stat().st_mtime_ns == before
-
-
-@pytest.mark.full("kills")
-def test_a_killed_process_of_the_pool_costs_nobody_a_grade(course, pool, monkeypatch) -> None:
-    """One process of the pool is killed while it works; its jobs run again in a new one."""
-    for name in ("ada", "bob", "eve"):
-        submit(course, name, f"import time\ntime.sleep(1)\n# {name}\n{SOLUTION}")
-    killed = []
-
-    class Killer(ProcessPoolExecutor):
-        def submit(self, *args, **kwargs):
-            future = super().submit(*args, **kwargs)
-            if not killed:
-                (pid,) = list(self._processes)[:1]
-                threading.Timer(4.0, lambda: os.kill(pid, 9)).start()
-                killed.append(pid)
-            return future
-
-    monkeypatch.setattr(local, "ProcessPoolExecutor", Killer)
-    assert grade(course, LAB, ["ada", "bob", "eve"], workers=1) == []
-    assert killed and [points(course, name)["00-warm-up-check"] for name in ("ada", "bob", "eve")] == [1, 1, 1]
 
 
 def test_nbgraders_own_command_and_api_take_the_same_path(course) -> None:
@@ -276,34 +247,6 @@ def test_a_lost_key_is_refused_not_replaced(course, capsys) -> None:
 
 def test_the_key_is_the_owners_alone(course) -> None:
     assert (course.root / ".grading" / "course.key").stat().st_mode & 0o077 == 0
-
-
-@pytest.mark.full("kills")
-def test_an_interrupted_run_goes_on_where_it_was(course) -> None:
-    """Ctrl-C while jobs run: what is finished stays, and the same command completes the rest."""
-    for n in range(9):
-        submit(course, f"s{n}", f"import time\ntime.sleep(0.7)\n# {n}\n{SOLUTION}")
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "grading", "grade", str(course.root), "00", "--workers", "1"],
-        env=environment,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    results = course.root / ".grading" / "results" / LAB
-    while process.poll() is None and not (results.is_dir() and any(results.glob("*.json"))):
-        pass
-    os.killpg(process.pid, 2)
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "run the same command again" in output
-    kept = {path.name: path.stat().st_mtime_ns for path in results.glob("*.json")}
-    assert 1 <= len(kept) < 9
-    done = command(course, "grading", "grade", str(course.root), "00", "--workers", "1")
-    assert done.returncode == 0, done.stderr
-    assert all((results / name).stat().st_mtime_ns == when for name, when in kept.items())
-    assert [points(course, f"s{n}")["00-warm-up-check"] for n in range(9)] == [1] * 9
 
 
 def test_grading_leaves_the_submissions_and_the_sources_alone(course) -> None:

@@ -14,8 +14,7 @@ import pytest
 
 from grading.__main__ import main
 from grading.course import Course
-from tests.grading.lessons import LAB, make_course, submit
-from tests.grading.test_course import points
+from tests.grading.lessons import LAB, make_course, points, submit
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("in_process")]
 SIZE_BYTES = 4 * 2**20

@@ -17,8 +17,7 @@ from grading.gradebook.feedback import make_feedback
 from grading.rebuild import read_submission
 from grading.results import read_ungraded
 from labkit import exercises
-from tests.grading.lessons import LAB, SOLUTION, cell_of, grade, make_course, submit
-from tests.grading.test_course import points
+from tests.grading.lessons import LAB, SOLUTION, cell_of, grade, make_course, points, submit
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("in_process")]
 

@@ -14,8 +14,7 @@ import pytest
 from grading.__main__ import main
 from grading.course import Course
 from grading.results import read_ungraded
-from tests.grading.lessons import LAB, SOLUTION, cell_of, grade, make_course, released
-from tests.grading.test_course import points
+from tests.grading.lessons import LAB, SOLUTION, cell_of, grade, make_course, points, released
 
 pytestmark = pytest.mark.slow
 GRADED = "graded"
