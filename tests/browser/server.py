@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-START_S = 60
+START_S = 180
 SETTINGS = {"notification": {"fetchNews": "false", "checkForUpdates": False}}
 
 

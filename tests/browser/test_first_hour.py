@@ -31,8 +31,8 @@ def tree(tmp_path: Path) -> Path:
 
 def open_lab(page: Page, lab: JupyterLab, path: str = "") -> None:
     page.goto(f"{lab.url}lab{path}?token={lab.token}")
-    expect(page.locator("#jp-main-dock-panel")).to_be_visible(timeout=60_000)
-    page.get_by_role("menuitem", name="Nbgrader").click(timeout=60_000)
+    expect(page.locator("#jp-main-dock-panel")).to_be_visible(timeout=180_000)
+    page.get_by_role("menuitem", name="Nbgrader").click(timeout=180_000)
 
 
 def home_of(tree: Path) -> Path:

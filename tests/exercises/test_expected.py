@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from grading.demo.examples import example, examples
+from labkit import exercises
 from labkit.spec import Hint
 from tests.exercises.expected import expect_full_marks, expect_own_hints
-from tests.exercises.harness import SECRET, CaseSet, solution_of
+from tests.exercises.harness import PATIENCE_S, SECRET, CaseSet, solution_of
 
 
 def test_a_slip_in_the_condition_of_a_hint_is_told() -> None:
@@ -24,6 +25,13 @@ def test_a_slip_in_the_condition_of_a_hint_is_told() -> None:
             expect_own_hints(with_hint("00-warm-up", Hint(when, "Squared.")), [wrong])
         assert said in str(failed.value)
     expect_own_hints(with_hint("00-warm-up", Hint(lambda run: None.shape, "Squared.")), [wrong])
+
+
+def test_an_answer_has_time_to_wait_for_a_busy_machine() -> None:
+    for cases in (CaseSet("00-warm-up"), CaseSet("00-warm-up", SECRET), CaseSet("15-launch")):
+        of_the_exercise = exercises.find(cases.exercise.id).run
+        assert cases.exercise.run.wall_s == max(PATIENCE_S, of_the_exercise.wall_s)
+        assert replace(cases.exercise.run, wall_s=of_the_exercise.wall_s) == of_the_exercise
 
 
 def with_hint(exercise_id: str, hint: Hint) -> CaseSet:

@@ -61,7 +61,7 @@ def test_webdataset_reads_every_sample_of_the_shards(capsys) -> None:
 def test_a_worker_comes_to_own_a_list_that_it_reads() -> None:
     """In a process of its own: collecting garbage makes a worker own what else the one that runs the tests holds."""
     code = "import json; from labkit.material import lab07_files as it; print(json.dumps(it.private_memory(200_000)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=280, check=True)
     grown = {name: mib[-1] - mib[0] for name, mib in json.loads(done.stdout.splitlines()[-1]).items()}
     # 200,000 texts of 62 bytes.
     assert grown["Python list"] > 8 and grown["NumPy array"] < 2

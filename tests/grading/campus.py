@@ -68,7 +68,7 @@ class Campus:
     def run(self, name: str, *words: str) -> subprocess.CompletedProcess:
         """Run a command as this account, in its home."""
         line = self.as_account(name, *words)
-        return subprocess.run(line, env=ENVIRONMENT, text=True, capture_output=True, timeout=120)
+        return subprocess.run(line, env=ENVIRONMENT, text=True, capture_output=True, timeout=280)
 
     def nbgrader(self, name: str, *words: str) -> None:
         course = ("--course", "small", "--Exchange.root=/mnt/exchange")

@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-START_S = 60.0
+START_S = 180.0
 
 
 class Cluster:

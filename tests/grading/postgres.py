@@ -22,7 +22,7 @@ import psycopg
 
 from tests.lanes import missing, require
 
-START_S = 60.0
+START_S = 180.0
 USER = "teacher"
 
 

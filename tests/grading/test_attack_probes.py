@@ -68,7 +68,7 @@ def bounded(code: str, limit_s: float, gone_within_s: float = 20.0) -> str:
     run = f"was = run_bounded([{sys.executable!r}, '-c', {code!r}], {limit_s}, {gone_within_s})"
     say = "print(was.exit_code, was.stopped_for, len(was.survivors))"
     look = f"from grading.verify.launcher import run_bounded; {run}; {say}"
-    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=280, check=True)
     return done.stdout.strip()
 
 

@@ -153,7 +153,7 @@ def test_workers_that_would_grade_otherwise_are_refused_before_any_job(fragile, 
 
 def wait_for_workers(cluster: Cluster, count: int) -> None:
     with dask_executor._connected(cluster.address) as client:
-        client.wait_for_workers(count, timeout=60)
+        client.wait_for_workers(count, timeout=280)
 
 
 def test_a_host_that_cannot_isolate_is_refused_where_isolation_is_asked_for(cluster) -> None:

@@ -40,7 +40,7 @@ def test_the_state_of_the_process_does_not_matter(tmp_path: Path) -> None:
     for state, first in STATES.items():
         script = tmp_path / f"{state}.py"
         script.write_text(f"{first}\n{REPORT}")
-        done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=100, env=env)
+        done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=280, env=env)
         assert (done.returncode, done.stderr) == (0, ""), f"{state}: {done.stderr}"
         kinds[state], _, reports[state] = done.stdout.partition("\n")
     assert set(kinds.values()) == {"JITFunction", "InterpretedFunction"}, "both kinds of kernel were compiled"

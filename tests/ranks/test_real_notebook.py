@@ -33,7 +33,7 @@ def outputs(client, code: str, until: str | None = None) -> str:
     number = client.execute(code)
     text = ""
     while until is None or text.count(until) < 2:
-        message = client.get_iopub_msg(timeout=60)
+        message = client.get_iopub_msg(timeout=280)
         if message["parent_header"].get("msg_id") != number:
             continue
         content = message["content"]
@@ -45,7 +45,7 @@ def outputs(client, code: str, until: str | None = None) -> str:
 
 def until_idle(client) -> None:
     """Wait until the cell that is running has ended."""
-    while client.get_iopub_msg(timeout=60)["content"].get("execution_state") != "idle":
+    while client.get_iopub_msg(timeout=280)["content"].get("execution_state") != "idle":
         pass
 
 
@@ -59,7 +59,7 @@ def test_cells_an_interrupt_and_a_restart() -> None:
     client = manager.blocking_client()
     try:
         client.start_channels()
-        client.wait_for_ready(timeout=60)
+        client.wait_for_ready(timeout=280)
         outputs(client, DEFINE)
         assert outputs(client, "print(run_ranks(Summer(), 2, 'gloo'))") == "[10.0, 10.0]\n"
 
