@@ -14,6 +14,8 @@ KIB = 2**10
 EAGER = "#90a4ae"
 COLORS = {"eager operation": EAGER, "call into a library": OTHER, "generated kernel": YOURS}
 MOST_LETTERS = 30
+COLUMN_INCHES, LEAST_INCHES = 3.3, 5.0
+"""Wide enough for a column's bars and labels, and for the legend under one column alone."""
 
 
 def fused_bytes(columns: Mapping[str, Sequence[Kernel]], ideal_bytes: int, eager: Sequence[str] = ()) -> Figure:
@@ -23,7 +25,8 @@ def fused_bytes(columns: Mapping[str, Sequence[Kernel]], ideal_bytes: int, eager
     has to move that reads every input once and writes the result once.
     """
     n_rows = max(len(kernels) for kernels in columns.values())
-    figure = LabFigure(figsize=(3.3 * len(columns), 1.6 + 0.26 * n_rows), dpi=DPI, layout="constrained")
+    width = max(COLUMN_INCHES * len(columns), LEAST_INCHES)
+    figure = LabFigure(figsize=(width, 1.6 + 0.26 * n_rows), dpi=DPI, layout="constrained")
     all_axes = figure.subplots(1, len(columns), sharex=True, squeeze=False)[0]
     widest = max(ideal_bytes, *(kernel.total_bytes for kernels in columns.values() for kernel in kernels)) / KIB
     for axes, (name, kernels) in zip(all_axes, columns.items(), strict=True):

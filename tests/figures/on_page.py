@@ -6,9 +6,13 @@ from matplotlib.figure import Figure
 
 
 def assert_every_text_is_on_the_page(figure: Figure) -> None:
-    """Texts in the axes, titles and labels; the ticks' labels, which stand beside the axes, from left to right."""
+    """Texts in the axes, titles, labels and legends; the ticks' labels beside the axes, from left to right."""
     figure.draw_without_rendering()
     page, n_texts = figure.bbox.padded(2), 0
+    for legend in filter(None, (*figure.legends, *(axes.get_legend() for axes in figure.axes))):
+        box = legend.get_window_extent()
+        assert page.containsx(box.x0) and page.containsx(box.x1), "the legend"
+        assert page.containsy(box.y0) and page.containsy(box.y1), "the legend"
     for axes in figure.axes:
         # On a logarithmic axis there are ticks beyond the view, which are not drawn.
         ticks = axes.get_yticklabels() if axes.axison and axes.get_yscale() == "linear" else []
