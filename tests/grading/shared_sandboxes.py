@@ -15,17 +15,25 @@ from grading.isolation import Tier
 from grading.isolation.plan import FULL
 from grading.isolation.sandbox import InfrastructureFault
 from grading.supervisor import Sandbox
+from grading.worker.confine.plan import PLAIN, Limits, MiB
 from tests.grading.fake_labs import tree_with_fake_labs
 
+SMALL = Limits(memory_bytes=768 * MiB)
 
-def shared_sandbox(tier: Tier, preload: Sequence[str] = FULL) -> Sandbox:
+
+def shared_sandbox(tier: Tier, preload: Sequence[str] = FULL, limits: Limits = PLAIN) -> Sandbox:
     """The one of this tier that has these modules loaded and knows labs 94 to 99. Nobody but this module closes it."""
-    kept, key = _kept(), (tier, tuple(preload))
+    kept, key = _kept(), (tier, tuple(preload), limits)
     if key in kept and not _answers(kept[key]):
         kept.pop(key).close()
     if key not in kept:
-        kept[key] = Sandbox(tier, tree_with_fake_labs(), preload=key[1])
+        kept[key] = Sandbox(tier, tree_with_fake_labs(), preload=key[1], limits=limits)
     return kept[key]
+
+
+def small_sandbox(tier: Tier) -> Sandbox:
+    """One whose jobs reach the cap on memory soon."""
+    return shared_sandbox(tier, ("torch", "grading.worker.job"), SMALL)
 
 
 def _answers(sandbox: Sandbox) -> bool:
@@ -38,7 +46,7 @@ def _answers(sandbox: Sandbox) -> bool:
 
 
 @functools.cache
-def _kept() -> dict[tuple[Tier, tuple[str, ...]], Sandbox]:
+def _kept() -> dict[tuple[Tier, tuple[str, ...], Limits], Sandbox]:
     atexit.register(_close_all)
     return {}
 
