@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 START_CPU_S = 120.0
 """What a forking process may compute until it is ready. In wall time, on a crowded machine, that is many minutes."""
-IDLE_S = 60.0
+IDLE_S = 120.0
 """For how long it may do nothing at all until then."""
 KILL_S = 10.0
 _PRIVATE = "/tmp/job-{n}"
