@@ -53,8 +53,10 @@ def read_rows(course: Course) -> dict[LabStudent, Standing]:
         for lab, student, cell, auto, manual, extra in query:
             row = rows.setdefault((lab, student), Standing())
             row.auto[cell] = auto
-            row.by_hand |= {} if manual is None else {cell: manual}
-            row.extra |= {cell: extra} if extra else {}
+            if manual is not None:
+                row.by_hand[cell] = manual
+            if extra:
+                row.extra[cell] = extra
         query = (
             gradebook.db.query(
                 Assignment.name, SubmittedAssignment.student_id, SubmittedNotebook.late_submission_penalty
