@@ -71,7 +71,7 @@ and no others (tests/test_architecture.py reads this drawing).
     tryout          an answer that an author trusts -> verdicts, on public cases and on many hidden draws
                     < demo hidden
     similar         answers that are alike, for a person to look at, or laid out for a detector of others
-                    < course demo errors files rebuild submissions terminal
+                    < course demo errors files pages rebuild submissions terminal
     verify          the attack matrix
                     < course demo errors gradebook hidden isolation nbgrader_api report results supervisor terminal
     commands        the command line

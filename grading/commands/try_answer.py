@@ -36,6 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """1 where the answer fails anywhere, else 0."""
+    if args.draws is not None and args.draws < 1:
+        raise UserError("hidden cases cannot be tried without a draw", "give --draws 1 or more")
     try:
         name = exercises.find(args.exercise).id
     except exercises.UnknownExercise as error:
@@ -60,7 +62,8 @@ def _try_one(name: str, file: Path | None, n_draws: int) -> int:
                 first = (number, verdict)
     except Exception as error:
         raise UserError(
-            f"{file or 'the solution'}: {type(error).__name__}: {error}", "its cell, or a half of the exercise"
+            f"{file or 'the solution'}: {type(error).__name__}: {error}",
+            "the answer raises that; if it is right, the exercise does",
         ) from error
     say(f"hidden cases: {n_passed} of {n_draws} draws pass", *_shown(first))
     return 0 if seen.passed and n_passed == n_draws else 1

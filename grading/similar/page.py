@@ -1,19 +1,19 @@
 """The pairs of a lab side by side, as one page that needs no other file and no network.
 
-Every text of a student's is escaped by the template engine and shown without characters that steer a terminal or turn
-the direction of writing.
+What students wrote is made harmless, as every text is (`grading/pages`), and keeps its lines.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from grading.pages import template_of
 from grading.similar.pairs import Compared
 from grading.similar.programs import ClassAnswers
-from grading.terminal import lines_in, one_line
+from grading.terminal import lines_in
+from labkit import exercises
 
 MOST_PAIRS = 50
 """Of one exercise with their texts; the rest are named."""
@@ -21,20 +21,14 @@ MOST_PAIRS = 50
 
 def as_page(found: ClassAnswers, compared: list[Compared]) -> str:
     """The page's text."""
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["marked"] = marked
-    environment.filters["line"] = one_line
-    environment.filters["percent"] = lambda share: f"{share:.0%}"
     shown = [each for each in compared if not each.honest.left_out]
     left_out = [each for each in compared if each.honest.left_out]
-    template = environment.get_template("page.html.j2")
-    return template.render(found=found, shown=shown, left_out=left_out, most=MOST_PAIRS)
+    template = template_of(Path(__file__).parent, "page.html.j2", marked=marked, percent="{:.0%}".format)
+    return template.render(found=found, shown=shown, left_out=left_out, most=MOST_PAIRS, title=_title)
+
+
+def _title(exercise: str) -> str:
+    return exercises.find(exercise).title
 
 
 def marked(text: str, parts: tuple[tuple[int, int], ...]) -> Markup:

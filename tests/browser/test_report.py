@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -147,3 +148,38 @@ def test_without_the_policy_of_the_page_a_script_in_it_would_run(page: Page, tmp
     file.write_text(torn.replace("Content-Security-Policy", "No-Policy"), encoding="utf-8")
     page.goto(file.as_uri())
     expect(page).to_have_title("ran")
+
+
+def of_many(n: int) -> ClassRecord:
+    """Lab 02 of `record`, handed in by so many."""
+    lab = record().labs[1]
+    handins = tuple(replace(lab.handins[k % 5], student=f"student {k:03}") for k in range(n))
+    return ClassRecord("numerics", (replace(lab, handins=handins),))
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_the_headings_of_a_large_class_stay_in_sight(page: Page, tmp_path: Path, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    (tmp_path / "report.html").write_text(as_page(of_many(60), tmp_path / "report.html"), encoding="utf-8")
+    open_without_network(page, tmp_path / "report.html")
+    place = page.get_by_role("group", name="outcomes of 02")
+    place.evaluate("one => { one.scrollTop = 900; one.scrollLeft = 60; }")
+    box, head, name = (
+        found.bounding_box() for found in (place, place.locator("thead th").first, place.locator("tbody th").first)
+    )
+    assert head["x"] == name["x"] == box["x"]
+    if width == 1280:
+        assert box["height"] < 800 and name["y"] < box["y"] == head["y"]
+    else:
+        assert box["height"] > 2000, "on a phone the page alone scrolls downwards"
+    page.emulate_media(media="print")
+    assert place.evaluate("one => one.scrollHeight - one.clientHeight") == 0
+
+
+def test_a_window_that_is_wider_than_the_text_shows_more_columns(page: Page, tmp_path: Path) -> None:
+    page.set_viewport_size({"width": 1700, "height": 800})
+    open_report(page, tmp_path)
+    place = page.get_by_role("group", name="outcomes of 02").bounding_box()
+    text = page.locator("main").bounding_box()
+    assert place["x"] == text["x"] and place["x"] + place["width"] > text["x"] + text["width"] + 150
+    assert page.evaluate("document.documentElement.scrollWidth") == 1700

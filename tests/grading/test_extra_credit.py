@@ -129,7 +129,7 @@ def test_every_export_has_both_sums(course) -> None:
     moodle = as_moodle(record, {}, "username", comments=True)
     assert f"{OPTIONAL.id}: 0.9 of 0.9 extra" in moodle.text and f"{OPTIONAL.id}: 0 of 0.9 extra" in moodle.text
     page = as_page(record, course.root / "report.html")
-    for text in ("5 points and 0.9 extra for what is optional", "0.9 of them extra", "of 0.9 extra"):
+    for text in ("5 points and 0.9 extra for what is optional", "with 0.9 extra", "of 0.9 extra"):
         assert text in page
 
 

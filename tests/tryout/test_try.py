@@ -84,6 +84,7 @@ def test_an_answer_that_fails_on_some_draws_is_counted(tmp_path: Path, capsys) -
         (["77-nothing"], 'there is no exercise "77-nothing"'),
         (["00-warm-up", "nowhere.py"], "nowhere.py cannot be read"),
         (["00-warm-up", "mine.py", "--known"], "leave out mine.py, or --known"),
+        (["00-warm-up", "--draws", "0"], "give --draws 1 or more"),
     ],
 )
 def test_what_is_not_there_is_said(words: list[str], said: str, capsys) -> None:
