@@ -117,3 +117,6 @@ def test_what_is_written_works_as_it_stands(tmp_path: Path) -> None:
     run("ruff", "format", "--check", "labkit", "grading", "solutions")
     said = run("pytest", "-q", "-p", "no:cacheprovider", "tests/exercises/test_answers.py", "-k", "21-")
     assert " passed" in said and "failed" not in said
+    # What `make check` asks of every lab and page, without the answers of the others.
+    lane = ("pytest", "-q", "-p", "no:cacheprovider", "--lane", "check")
+    run(*lane, "tests/build", "tests/test_documents.py", "tests/test_features.py", "tests/test_predictions.py")
