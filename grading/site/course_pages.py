@@ -44,7 +44,8 @@ def front_page(labs: Sequence[Built]) -> str:
 
 def _lab_facts(built: Built) -> dict[str, object]:
     lab = find_lab(built.name[:2])
-    core = [one for one in of_lab(lab.id).values() if not one.optional]
+    n_optional = sum(one.optional for one in of_lab(lab.id).values())
+    exercises = counted(len(of_lab(lab.id)) - n_optional, "exercise")
     return {
         "id": lab.id,
         "title": lab.title,
@@ -52,7 +53,7 @@ def _lab_facts(built: Built) -> dict[str, object]:
         "opening": opening_of(built),
         "time": in_hours(lab.minutes),
         "optional": in_hours(lab.optional_minutes) if lab.optional_minutes else "",
-        "exercises": counted(len(core), "exercise"),
+        "exercises": f"{exercises} and {n_optional} optional" if n_optional else exercises,
         "needs": list(lab.needs),
         "track": lab.track if lab.track in TRACKS else "",
     }

@@ -64,6 +64,22 @@ def test_nothing_keeps_people_from_a_page(open_page: Callable[..., Page], name: 
     assert not {look: each for look, each in found.items() if each}
 
 
+@pytest.mark.parametrize("width", [1280, 1440, 1920])
+def test_most_cells_show_their_lines_whole(open_page: Callable[..., Page], width: int) -> None:
+    """The theme's own columns beside the text leave it 62 letters of code at 1280 pixels."""
+    page = open_page("labs/02_float_formats", "light", width)
+    cells = page.locator(".cell_input pre")
+    cut = cells.evaluate_all("all => all.filter(one => one.scrollWidth > one.clientWidth + 1).length")
+    assert cut <= cells.count() / 4
+
+
+def test_the_title_leaves_room_for_the_search_on_a_phone(open_page: Callable[..., Page]) -> None:
+    page = open_page("index", "light", NARROW)
+    title = page.locator(".logo__title").bounding_box()
+    search = page.locator(".search-button-field:visible").bounding_box()
+    assert search["x"] - (title["x"] + title["width"]) >= 8
+
+
 def test_the_keyboard_alone_reads_a_lab(open_page: Callable[..., Page]) -> None:
     page = open_page("labs/02_float_formats")
     page.keyboard.press("Tab")

@@ -160,6 +160,8 @@ def test_the_front_page_has_the_labs_in_order_with_minutes_and_prerequisites() -
         assert BLANKS.sub("", in_hours(lab.minutes)) in told
         assert all(need in told for need in lab.needs)
         assert "?" in told, "the question that the lab opens with"
+        optional = sum(one.optional for one in everything().values() if one.id.startswith(lab.id))
+        assert (f"and{optional}optional·" in told) == bool(optional), "the README's table counts them, too"
 
 
 def test_the_table_has_every_exercise_with_its_minutes() -> None:
