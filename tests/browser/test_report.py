@@ -183,3 +183,22 @@ def test_a_window_that_is_wider_than_the_text_shows_more_columns(page: Page, tmp
     text = page.locator("main").bounding_box()
     assert place["x"] == text["x"] and place["x"] + place["width"] > text["x"] + text["width"] + 150
     assert page.evaluate("document.documentElement.scrollWidth") == 1700
+
+
+def test_a_lab_of_many_exercises_fits_a_sheet_of_paper(page: Page, tmp_path: Path) -> None:
+    """A4 across, less its margins: 273 mm are 1,031 pixels of a browser."""
+    lab = of_many(3).labs[0]
+    items = tuple(replace(item, id=f"{item.id}-{half}") for half in "ab" for item in lab.items)[:16]
+    handins = tuple(
+        replace(one, marks=tuple(replace(one.marks[n % N_EXERCISES], item=item) for n, item in enumerate(items)))
+        for one in lab.handins
+    )
+    record = ClassRecord("numerics", (replace(lab, items=items, handins=handins),), sections={"student 001": "A"})
+    (tmp_path / "report.html").write_text(as_page(record, tmp_path / "report.html"), encoding="utf-8")
+    page.set_viewport_size({"width": 1031, "height": 728})
+    page.emulate_media(media="print")
+    open_without_network(page, tmp_path / "report.html")
+    shoot(page.locator(".outcomes"), "report-paper")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1031
+    cut = "all => all.filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.innerText)"
+    assert page.locator(".outcomes th, .outcomes td").evaluate_all(cut) == []
