@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         name = exercises.find(args.exercise).id
     except exercises.UnknownExercise as error:
-        raise UserError(str(error), "begin one: python -m grading new --exercise NN-its-name") from error
+        raise UserError(str(error), "a new one is begun by python -m grading new --exercise NN-its-name") from error
     if not args.known:
         return _try_one(name, args.file, args.draws or DRAWS)
     if args.file:

@@ -37,6 +37,10 @@ def test_nothing_is_declared_that_no_order_names(package, kind: type) -> None:
 def test_a_lab_is_in_the_order_of_its_notebook() -> None:
     assert ids_of_lab("03")[:2] == ("03-underflow", "03-loss-scaler") == tuple(of_lab("03"))[:2]
     assert ids_of_lab("77") == () and of_lab("77") == {}
+    with pytest.raises(UnknownExercise, match=r"known here: .*02-blocked-sum"):
+        find("02_blocked_sum")
+    with pytest.raises(UnknownExercise, match=r"an id begins with a lab's number, as 02-decode does"):
+        find("decode")
     with pytest.raises(UnknownExercise, match=r"known here: 00-warm-up$"):
         find("00-cool-down")
 
