@@ -70,7 +70,7 @@ DISK_TROUBLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     if not words:
-        _parser(words).print_help(sys.stderr)
+        say(*_parser(words).format_help().splitlines(), is_error=True)
         return 2
     args = _parser(words).parse_args(words)
     try:
