@@ -41,12 +41,20 @@ class Jobs(Case):
         }
 
 
-def state_at(case: Jobs, step: int) -> dict[str, Tensor]:
-    """The whole state after a step: every element tells its tensor, its place and its step."""
+def state_at(case: Jobs, step: int, seed: int) -> dict[str, Tensor]:
+    """The whole state after a step: every element tells its tensor, its place and its step, and has a drawn part below
+    1/8, so that what was not saved cannot be worked out again."""
+    gen = torch.Generator().manual_seed(seed + step)
     return {
-        name: torch.arange(n, dtype=torch.float32) / 8 + 1000 * (number + 1) + 10_000 * step
+        name: torch.arange(n) / 8 + torch.randint(8, (n,), generator=gen) / 64 + 1000 * (number + 1) + 10_000 * step
         for number, (name, n) in enumerate(case.sizes.items())
     }
+
+
+def kills_and_seed(case: Jobs, gen: torch.Generator) -> dict[str, Any]:
+    """seed: of the state after each step."""
+    seed = int(torch.randint(2**40, (), generator=gen))
+    return {"kills": [Kill(at, "write").to_tree() for at in case.kills], "seed": seed}
 
 
 def shard_of(state: Mapping[str, Tensor], rank: int, n: int) -> dict[str, Tensor]:
@@ -77,7 +85,7 @@ def drive_checkpoint(ans, case: Jobs, tree: dict, stage) -> dict[str, Any]:
     first = loaded[0]
     done = first[0] if isinstance(first, list | tuple) and first and type(first[0]) is int else 0
     for step in range(done + 1, case.n_steps + 1):
-        state = state_at(case, step)
+        state = state_at(case, step, tree["seed"])
         # Ranks are not equally fast: in each step of a job another one begins.
         for rank in [(step - done - 1 + one) % n for one in range(n)]:
             ans.save(store, step, rank, n, shard_of(state, rank, n))
@@ -102,7 +110,7 @@ CHECKPOINT = Exercise(
         Jobs((3, 5, 2), (9, 14), n_elements=4, n_few=1, n_steps=5, n_end=3),
         Jobs((4, 2), (1,), n_elements=3000, n_steps=2, n_end=5),
     ),
-    inputs=lambda case, gen: {"kills": [Kill(at, "write").to_tree() for at in case.kills]},
+    inputs=kills_and_seed,
     drive=drive_checkpoint,
     run=Run(store=True),
 )

@@ -37,7 +37,7 @@ def problem_of(run: CaseRun[Jobs], loaded: list, n: int, steps: tuple[int, ...])
         told = "no step" if found[0] is None else f"step {step!r}"
         return f"{n} ranks loaded {told}, and the last one that was saved whole is step {steps[0]}"
     if step:
-        state = state_at(run.case, step)
+        state = state_at(run.case, step, run.tree["seed"])
         for rank, one in enumerate(loaded):
             if mismatch := compare(shard_of(state, rank, n), one[1], EXACT):
                 place = mismatch.path or "the state"
@@ -98,10 +98,16 @@ def whole_on_all_ranks(run: CaseRun[Jobs]) -> bool:
 
 def cut_as_saved(run: CaseRun[Jobs]) -> bool:
     """The parts are those of the ranks that have saved."""
-    n, state = run.case.n_ranks[-1], state_at(run.case, run.case.n_steps)
+    n, state = run.case.n_ranks[-1], state_at(run.case, run.case.n_steps, run.tree["seed"])
     return n != run.case.n_end and all(
         compare(shard_of(state, rank, n), one[1], EXACT) is None for rank, one in enumerate(result(run)["end"][:n])
     )
+
+
+def keeps_less(run: CaseRun[Jobs]) -> bool:
+    """All that is left in the store is smaller than one state."""
+    own = [data for name, data in run.books.files.items() if not name.startswith(MARKER)]
+    return sum(map(len, own)) < 4 * sum(run.case.sizes.values())
 
 
 def reads_little(run: CaseRun[Jobs]) -> str | None:
@@ -183,6 +189,11 @@ CHECKPOINT = Oracle(
             mixes_steps,
             "Part of what was loaded is of another step: a job was killed when some files had been written over and "
             "others had not. Write every step to files of its own, and load one that finish has declared whole.",
+        ),
+        Hint(
+            keeps_less,
+            "What is in the store is smaller than the state. Every element of every tensor has to be in one of the "
+            "files, four bytes each: nothing of a state can be worked out again.",
         ),
     ),
 )
