@@ -1,7 +1,8 @@
 """What a script is given is PyTorch's and the kit's own: whoever changes a class changes it for the engine too.
 
-A text that sets an attribute of something given is refused when it is read (`script`). A class under another name is
-found here, when the script has run: it is put back, and the try ends.
+A text that sets an attribute of something given is refused when it is read (`script`). A class or a function under
+another name is found where it is set (`its_own`), because what cards hand one another by it would be on no bill. What
+was changed all the same is found when the script has run: it is put back, and the try ends.
 """
 
 from __future__ import annotations
@@ -10,10 +11,29 @@ import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from typing import TypeVar
+
+import torch
 
 from labkit.capstone.allowed import Names, namespace
 from labkit.capstone.broken import RuleBroken
 from labkit.capstone.kit import KIT
+
+Thing = TypeVar("Thing")
+
+
+def its_own(thing: Thing) -> Thing:
+    """The same, where a script may set what it has: modules, tensors, optimizers, and what the script has made.
+
+    Raises RuleBroken for classes and functions that are none of its own: all scripts and all cards have the same.
+    """
+    shared = isinstance(thing, type) or (callable(thing) and not isinstance(thing, _MAY_BE_SET))
+    if shared and getattr(thing, "__module__", None) != "script":
+        raise RuleBroken(f"`{getattr(thing, '__name__', 'this')}` cannot be set: a script patches nothing", "refused")
+    return thing
+
+
+_MAY_BE_SET = (torch.Tensor, torch.nn.Module, torch.optim.Optimizer)
 
 
 @contextmanager

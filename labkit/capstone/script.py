@@ -22,6 +22,7 @@ from typing import Any
 import torch
 
 from labkit.capstone.allowed import ATTRIBUTES, BASES, BUILTINS, IMPORTS, MAY_BE_SET, REFUSED, namespace, of_namespaces
+from labkit.capstone.given import its_own
 from labkit.capstone.kit import KIT
 from labkit.capstone.machine import MACHINES
 
@@ -88,8 +89,20 @@ def load(script: Script) -> tuple[Callable[..., Any], Callable[..., Any]]:
         names["__builtins__"][hidden] = getattr(builtins, hidden)
     tree = _parsed(script.text)
     tree.body = [node for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom)]
-    exec(compile(tree, "<script>", "exec"), names)
+    names["__own__"] = its_own
+    exec(compile(ast.fix_missing_locations(_Guarded().visit(tree)), "<script>", "exec"), names)
     return names["setup"], names["step"]
+
+
+class _Guarded(ast.NodeTransformer):
+    """`x.lr = 1` becomes `__own__(x).lr = 1`: whether it may be set hangs on what `x` is, and not on its name."""
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.Attribute:
+        self.generic_visit(node)
+        if isinstance(node.ctx, ast.Store):
+            asked = ast.Call(ast.Name("__own__", ast.Load()), [node.value], [])
+            node.value = ast.copy_location(asked, node.value)
+        return node
 
 
 def _parsed(text: str) -> ast.Module:

@@ -6,8 +6,10 @@ from types import MappingProxyType
 
 import pytest
 import torch
+from torch import nn
 
 from labkit.capstone import PUBLIC_SEEDS, TARGET_LOSS, Entry, ScriptRefused, bill, entry_of, play, read
+from labkit.capstone.broken import RuleBroken
 from labkit.capstone.kit import KIT
 from labkit.capstone.language import drawn_from
 from labkit.capstone.run import OnHost
@@ -113,6 +115,47 @@ def test_a_class_of_tensors_is_refused_under_another_name_too() -> None:
 def test_what_is_given_cannot_be_set_at_run_time_either() -> None:
     with pytest.raises(AttributeError, match="cannot be set"):
         KIT.loss = None
+
+
+SHARED = (
+    "kind = kit.Muon\n    kind.zero_grad = step",
+    "kind = [nn.Linear]\n    kind[0].forward = step",
+    "work = kit.Muon.update\n    work.data = [x]",
+    "work = kit.loss\n    work.grad, z = x, y",
+    "for kit.AdamW(model.parameters(), 1).step.data in [x]: pass",
+)
+"""Something that all scripts and all cards have, under a name that the text alone does not tell."""
+
+
+@pytest.mark.parametrize("line", SHARED)
+def test_a_class_or_function_of_ours_is_not_set_under_another_name(line: str) -> None:
+    _, step = load(read(with_line(f"x = y = 1\n    {line}")))
+    with pytest.raises(RuleBroken, match="cannot be set: a script patches nothing"):
+        step(None, (nn.Linear(2, 2), None), 0)
+
+
+def test_what_a_script_has_made_it_may_set() -> None:
+    lines = (
+        "class Own(nn.Module):",
+        "    def __init__(self):",
+        "        super().__init__()",
+        "        self.scale = 2",
+        "own = Own()",
+        "own.scale, own.other = 3, [4]",
+        "own.scale += 1",
+        "Own.lr = 5",
+        "step.data = 6",
+        "made = torch.ones(2)",
+        "made.requires_grad = True",
+        "made.grad = torch.ones(2)",
+        "optimizer = torch.optim.SGD([made], lr=1.0)",
+        "kit_one = kit.AdamW([made], lr=1.0)",
+        "kit_one.lr = own.scale + own.lr",
+        "return kit_one.lr, step.data",
+    )
+    text = HONEST.replace("    x, y = run.tokens(1)\n", "".join(f"    {line}\n" for line in lines))
+    _, step = load(read(text))
+    assert step(None, (None, None), 0) == (9, 6)
 
 
 DECLARATIONS = (
