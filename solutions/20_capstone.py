@@ -234,7 +234,8 @@ for name, config in CHEAPER.items():
 # `optimizer.lr = 2e-2 * min(1, (number + 1) / 10)` is allowed. So every step of training has to
 # dispatch the operations that were billed, on the same shapes, and may hold no more memory. At another size the shapes grow as the model does. No value can be read out of a tensor:
 # `loss.item()` and `print(loss)` end the try. Second, every step trains the whole model on every token that it takes:
-# at least 6 FLOPs for each weight and token, attention to all tokens before it, and each weight is updated.
+# at least 6 FLOPs for each weight and token, attention to all tokens before it, and each weight is updated so that the
+# loss of these tokens falls.
 
 # %%
 for machine in MACHINES.values():

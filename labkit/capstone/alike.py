@@ -11,11 +11,9 @@ from functools import cache
 from itertools import product
 from math import isclose, prod
 
-import torch
-
 from labkit.capstone.bill import Bill
 from labkit.capstone.broken import RuleBroken
-from labkit.capstone.cost import Step
+from labkit.capstone.cost import Step, Told
 from labkit.capstone.size import Size
 
 MOST_OF_ONE_SIZE = 20_000
@@ -26,7 +24,11 @@ remainder shows."""
 
 
 def check_sizes(full: Bill, other: Bill, where: str) -> None:
-    """At another size, and on another card, the same operations on the same dtypes, and as many sequences."""
+    """At another size, and on another card, the same operations on the same dtypes, and as many sequences.
+
+    Tensors that share memory at one size do so at the other, and what shows more elements than there are in its memory
+    does, too: else the billion would take less memory, or less time, than the script that is trained.
+    """
     if other.sequences != full.sequences:
         text = f"a step takes {full.sequences} sequences in the billion and {other.sequences} {where}"
         raise RuleBroken(text, "tokens")
@@ -34,6 +36,11 @@ def check_sizes(full: Bill, other: Bill, where: str) -> None:
         for told in (_names, _dtypes):
             if (here := told(ours)) != (there := told(theirs)):
                 raise RuleBroken(f"{part}{_first_difference(here, there, 'the billion', where)}", "size")
+    for part, ours, here, there in zip(_PARTS, _parts(full), full.worked_on, other.worked_on, strict=True):
+        if here != there:
+            place = next(n for n, pair in enumerate(zip(here, there, strict=True)) if pair[0] != pair[1])
+            text = f"{part}operation {place + 1:,}, {ours[place][0]}, works on other tensors' memory in the billion"
+            raise RuleBroken(f"{text} than {where}", "size")
 
 
 def check_growth(small: Bill, middle: Bill, full: Bill) -> None:
@@ -67,7 +74,8 @@ def check_step(number: int | None, taken: int, operations: Sequence[Step], small
     billed = _parts(small)[0 if number is None else 1 if number == 0 else 2]
     if list(operations) != list(billed):
         where = "when training is set up" if number is None else f"in step {number} of training"
-        raise RuleBroken(_first_difference(_shapes(billed), _shapes(operations), "the bill", where), "data")
+        told = _shapes if _shapes(billed) != _shapes(operations) else _dtypes
+        raise RuleBroken(_first_difference(told(billed), told(operations), "the bill", where), "data")
 
 
 _PARTS = ("setup: ", "the first step: ", "")
@@ -82,17 +90,24 @@ def _names(operations: Sequence[Step]) -> list[str]:
 
 
 def _dtypes(operations: Sequence[Step]) -> list[str]:
-    return [f"{name} of {', '.join(_short(dtype) for _, dtype in used)}" for name, used in operations]
+    return [f"{name} of {', '.join(map(_kind, used))}" for name, used in operations]
 
 
-def _short(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
+def _kind(told: Told) -> str:
+    _, dtype, repeats = told
+    return str(dtype).removeprefix("torch.") + _EXPANDED * repeats
+
+
+_EXPANDED = " (expanded)"
 
 
 def _shapes(operations: Sequence[Step]) -> list[str]:
-    return [
-        f"{name} of {' and '.join('×'.join(map(str, shape)) or '1' for shape, _ in used)}" for name, used in operations
-    ]
+    return [f"{name} of {' and '.join(map(_form, used))}" for name, used in operations]
+
+
+def _form(told: Told) -> str:
+    shape, _, repeats = told
+    return ("×".join(map(str, shape)) or "1") + _EXPANDED * repeats
 
 
 def _first_difference(ours: Sequence[str], theirs: Sequence[str], here: str, there: str) -> str:
@@ -104,7 +119,7 @@ def _first_difference(ours: Sequence[str], theirs: Sequence[str], here: str, the
 
 def _elements(operation: Step) -> list[int]:
     """Of each tensor that goes in."""
-    return [prod(shape) for shape, _ in operation[1]]
+    return [prod(shape) for shape, *_ in operation[1]]
 
 
 @cache

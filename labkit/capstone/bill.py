@@ -20,6 +20,7 @@ from labkit.capstone.cost import Costs, Step
 from labkit.capstone.fake import FakeRun
 from labkit.capstone.given import as_given
 from labkit.capstone.machine import MACHINES, Machine
+from labkit.capstone.memories import Memories
 from labkit.capstone.script import Script, load
 from labkit.capstone.size import BILLION, Size
 from labkit.meters.memory.fake import fake_tensors
@@ -35,7 +36,8 @@ class Bill:
     peak_bytes: by category, each rounded up to 1 MiB. sequences: that the card asks for in a step. flops: by dtype.
     unsupported: dtypes of products that the machine's cards cannot run. operations: of the step, in their order.
     matrix_flops: of products of two matrices. unwritten: weights of which the step writes less than there is.
-    prepared, first: the operations of `setup` and of the first step. held_bytes: the peak of the step alone, exactly.
+    prepared, first: the operations of `setup` and of the first step. worked_on: the memories of all these, of `setup`,
+    the first step and the step. held_bytes: the peak of the step alone, exactly; kept_bytes: what is there after it.
     """
 
     machine: str
@@ -54,7 +56,9 @@ class Bill:
     operations: tuple[Step, ...] = field(default=(), repr=False, compare=False)
     prepared: tuple[Step, ...] = field(default=(), repr=False, compare=False)
     first: tuple[Step, ...] = field(default=(), repr=False, compare=False)
+    worked_on: tuple[tuple[tuple[int, ...], ...], ...] = field(default=((), (), ()), repr=False, compare=False)
     held_bytes: int = field(default=0, compare=False)
+    kept_bytes: int = field(default=0, compare=False)
 
     @property
     def total_peak_bytes(self) -> int:
@@ -67,7 +71,8 @@ def bill(script: Script, size: Size = BILLION, machine: Machine | None = None, r
     Raises what the script raises, RuleBroken (`broken`) among it.
     """
     machine = machine or MACHINES[script.machine]
-    prepared, first, costs = (Costs(machine) for _ in range(3))
+    memories = Memories()
+    prepared, first, costs = (Costs(machine, memories=memories) for _ in range(3))
     tracker = Tracker("cpu")
     with as_given(), _collected(), fake_tensors(), tracked(tracker) as profile:
         setup, step = load(script)
@@ -88,6 +93,7 @@ def bill(script: Script, size: Size = BILLION, machine: Machine | None = None, r
             run._label_all()
         unwritten = tuple(name for name, one in _weights(run).items() if not costs.written.covers(one))
         peak = profile.peak_by_category
+        kept_bytes = sum(record.n_bytes for record in tracker.live_records())
     return Bill(
         machine.name,
         size,
@@ -105,7 +111,9 @@ def bill(script: Script, size: Size = BILLION, machine: Machine | None = None, r
         tuple(costs.operations),
         tuple(prepared.operations),
         tuple(first.operations),
+        tuple(tuple(one.worked_on) for one in (prepared, first, costs)),
         held_bytes,
+        kept_bytes,
     )
 
 

@@ -45,6 +45,10 @@ class Card:
         """The cards' parts one after the other, along the first dimension."""
         return self._meet("all_gather", part, lambda parts: [torch.cat(parts)] * self.world_size)
 
+    def under_way(self) -> list[Tensor]:
+        """What was worked out at meetings that are not over."""
+        return [tensor for meeting in self._meetings.values() for tensor in meeting.results]
+
     @torch.no_grad()
     def _meet(self, name: str, tensor: Tensor, work: Callable[[list[Tensor]], list[Tensor]]) -> Tensor:
         meeting = self._next_meeting()

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from labkit.capstone.broken import RuleBroken
 from labkit.capstone.machine import Machine
+from labkit.capstone.memories import Memories
 from labkit.capstone.written import Written, storage_of
 from labkit.meters.dispatch import Meter
 from labkit.meters.memory.storages import tensors_in
@@ -33,8 +34,11 @@ _PICKS = ("embedding", "gather", "index", "index_select", "nll_loss_forward")
 _BY_WEIGHTS = ("mm", "addmm", "addmm_")
 """Products of two matrices, as those of tokens and weights are; attention multiplies batches of them."""
 
-Step = tuple[str, list[tuple[torch.Size, torch.dtype]]]
-"""An operation as it is compared: its name, and shape and dtype of every tensor that goes in, or else comes out."""
+Told = tuple[torch.Size, torch.dtype, bool]
+"""A tensor's shape and dtype, and whether its memory holds fewer elements than it shows, as that of `expand` does. An
+operation that reads such a one is cheaper."""
+Step = tuple[str, list[Told]]
+"""An operation as it is compared: its name, and every tensor that goes in, or else comes out."""
 
 _NESTED = (list, tuple)
 _DEVICE = torch.ops.prim.device.default
@@ -47,15 +51,20 @@ class Costs(Meter):
     """Counts while it is entered. machine: without one, operations are listed and nothing is counted.
 
     seconds: on the machine. unsupported: dtypes of products that it cannot run. operations: in their order, calls of
-    the run's own among them. matrix_flops: of products of two matrices. written: of the memories that `watch` was told
-    of, and of new ones.
+    the run's own among them; worked_on: the memories of each, by number, where there is a machine. matrix_flops: of
+    products of two matrices. written: of the memories that `watch` was told of, and of new ones.
     """
 
-    def __init__(self, machine: Machine | None = None, may_read: bool = False) -> None:
-        """may_read: whether values may be read out of tensors: no script's, but a loss that a `Trainer` logs."""
+    def __init__(
+        self, machine: Machine | None = None, may_read: bool = False, memories: Memories | None = None
+    ) -> None:
+        """may_read: whether values may be read out of tensors: no script's, but a loss that a `Trainer` logs. memories:
+        to go on numbering them; its own otherwise."""
         super().__init__()
         self.machine, self.may_read = machine, may_read
         self.operations: list[Step] = []
+        self.worked_on: list[tuple[int, ...]] = []
+        self._memories = memories or Memories()
         self.flops: Counter[str] = Counter()
         self.n_bytes = self.host_bytes = self.link_bytes = self.matrix_flops = 0
         self.written = Written()
@@ -74,7 +83,7 @@ class Costs(Meter):
 
     def called(self, name: str, tensor: Tensor) -> None:
         """The run itself does something with a tensor: it is listed as operations are."""
-        self.operations.append((name, [_told(tensor)]))
+        self._list(name, [_told(tensor)], [tensor])
 
     def watch(self, tensors: Iterable[Tensor]) -> None:
         """Note from now on what is written into these."""
@@ -107,15 +116,21 @@ class Costs(Meter):
             elif isinstance(one, _NESTED):
                 tensors_in(one, used)
         # Before the operation, which may give what it works on another shape.
-        shapes = [(one.shape, one.dtype) for one in used]
+        told = [(one.shape, one.dtype, 0 in one.stride()) for one in used]
         result = func(*args, **kwargs)
         name = _name(func)
         if name != "detach":
             # A parameter is made with one more of these where tensors hold no data.
-            self.operations.append((name, shapes or [_told(one) for one in tensors_in(result, [])]))
+            made = () if used else tensors_in(result, [])
+            self._list(name, told or [_told(one) for one in made], used or made)
         if self.machine is not None:
             self._count(func, name, args, kwargs, used, result)
         return result
+
+    def _list(self, name: str, told: list[Told], tensors: Iterable[Tensor]) -> None:
+        self.operations.append((name, told))
+        if self.machine is not None:
+            self.worked_on.append(self._memories.of(tensors))
 
     def _count(self, func, name: str, args: Sequence, kwargs: dict, used: list[Tensor], result: object) -> None:
         formula = flop_formula(func._overloadpacket)
@@ -143,8 +158,8 @@ class Costs(Meter):
         self.seconds += max(seconds, n_bytes / self.machine.bytes_per_s)
 
 
-def _told(tensor: Tensor) -> tuple[torch.Size, torch.dtype]:
-    return tensor.shape, tensor.dtype
+def _told(tensor: Tensor) -> Told:
+    return tensor.shape, tensor.dtype, 0 in tensor.stride()
 
 
 @cache

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -25,6 +27,15 @@ class RealRun(Run):
         self._put("_language", Language(seed, TINY.vocab, TINY.seq_len))
         self._put("_drawn", torch.empty(0, TINY.seq_len + 1, dtype=torch.long))
         self._put("_stream", 1 + self.rank)
+        self._put("_sentences", [])
+
+    def _own_tensors(self) -> list[Tensor]:
+        on_their_way = self._card.under_way() if self._card else []
+        return [self._drawn, self._language.followers, *self._sentences, *on_their_way]
+
+    def _one_step(self, step: Callable[..., object], state: object, number: int) -> int:
+        self._put("_sentences", [])
+        return super()._one_step(step, state, number)
 
     def _build(self, dtype: torch.dtype, attention: str) -> Decoder:
         model = Decoder(TINY, attention)
@@ -38,6 +49,8 @@ class RealRun(Run):
             self._put("_drawn", torch.cat([self._drawn, more]))
         both, rest = self._drawn[:n].clone(), self._drawn[n:]
         self._put("_drawn", rest)
+        # A copy of what they were: a script may write into its own.
+        self._sentences.append(both.clone())
         return both
 
     def _kept(self, tensor: Tensor) -> Tensor:

@@ -160,6 +160,10 @@ class Run(ABC):
             self._all_gather(out, part)
         return out
 
+    def _own_tensors(self) -> list[Tensor]:
+        """What lies in memory for the run itself, and is no script's."""
+        return []
+
     @abstractmethod
     def _build(self, dtype: torch.dtype, attention: str) -> Decoder: ...
 

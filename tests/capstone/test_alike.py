@@ -18,7 +18,7 @@ MIDDLE = between(random.Random(3))
 
 def a_bill(size: Size, *shapes: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Bill:
     """Of a step with one operation for each shape."""
-    operations = tuple(("mul", [(torch.Size(shape), dtype)]) for shape in shapes)
+    operations = tuple(("mul", [(torch.Size(shape), dtype, False)]) for shape in shapes)
     nothing = {"setup_s": 0.0, "step_s": 1.0, "peak_bytes": {}, "flops": {}}
     return Bill("basement", size, **nothing, sequences=2, n_bytes=0, host_bytes=0, link_bytes=0, operations=operations)
 
@@ -91,3 +91,28 @@ def test_setup_the_first_step_and_every_other_are_held_to_their_own_part_of_the_
             check_step(number, 2, operations, small, 1)
     with pytest.raises(RuleBroken, match="step 7 of training takes 12 sequences; 8 are billed for each"):
         check_step(7, 3, three, small, 4)
+
+
+def test_memory_that_is_shared_at_one_size_alone_is_found() -> None:
+    apart, shared = ((0,), (1,)), ((0,), (0,))
+    full = replace(a_bill(BILLION, (4,), (4,)), worked_on=((), (), shared))
+    check_sizes(full, replace(a_bill(TINY, (1,), (1,)), worked_on=((), (), shared)), "at the tiny size")
+    with pytest.raises(RuleBroken, match="operation 2, mul, works on other tensors' memory in the billion") as broken:
+        check_sizes(full, replace(a_bill(TINY, (1,), (1,)), worked_on=((), (), apart)), "at the tiny size")
+    assert broken.value.kind == "size"
+
+
+def test_one_row_that_stands_for_all_is_found_at_another_size_and_in_another_step() -> None:
+    whole = a_bill(TINY, (4, 4))
+    repeated = replace(whole, operations=(("mul", [(torch.Size((4, 4)), torch.float32, True)]),))
+    with pytest.raises(RuleBroken, match=r"mul of float32 \(expanded\) in the billion, and mul of float32 at the"):
+        check_sizes(repeated, whole, "at the tiny size")
+    with pytest.raises(RuleBroken, match=r"mul of 4×4 \(expanded\) in the bill, and mul of 4×4 in step 3") as broken:
+        check_step(3, 2, list(whole.operations), repeated, 1)
+    assert broken.value.kind == "data"
+
+
+def test_a_step_with_another_dtype_is_told_apart() -> None:
+    wide, narrow = a_bill(TINY, (4, 4)), a_bill(TINY, (4, 4), dtype=torch.bfloat16)
+    with pytest.raises(RuleBroken, match="mul of float32 in the bill, and mul of bfloat16 in step 3"):
+        check_step(3, 2, list(narrow.operations), wide, 1)
