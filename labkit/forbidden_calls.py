@@ -11,6 +11,7 @@ the ways that do.
 from __future__ import annotations
 
 import builtins
+import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,6 +26,9 @@ from labkit.students_code import is_students, line_of
 
 BETWEEN = ("/torch/autograd/function.py", "/torch/nn/modules/module.py", "/torch/_compile.py", "/torch/_dynamo/")
 """Where PyTorch calls on behalf of whoever called it."""
+
+DEEPEST = 16
+"""Wrappers that are looked into, one within another."""
 
 
 @dataclass
@@ -47,8 +51,9 @@ def forbidden_call(names: Sequence[str], answers: Mapping[str, object], run: Cal
     """
     watch = _watch_for(names)
     for answer in answers.values():
-        if name := _named(answer, watch) or _class_or_code(answer, watch):
-            return Forbidden(name, "")
+        for one in _stands_for(answer):
+            if name := _named(one, watch) or _class_or_code(one, watch):
+                return Forbidden(name, "")
     with _watched(watch):
         try:
             run()
@@ -142,9 +147,22 @@ def _is_same(called: object, target: object, dotted: str) -> bool:
     return type(called) is type(target) and called == target
 
 
+def _stands_for(answer: object) -> Iterator[object]:
+    """The answer, and what is called in its place: within `functools.partial` and its like, or behind a bound method."""
+    for _ in range(DEEPEST):
+        yield answer
+        if isinstance(bound_to := getattr(answer, "__self__", None), type):
+            yield bound_to
+        inner = answer.func if isinstance(answer, functools.partial) else getattr(answer, "__wrapped__", None)
+        answer = inner if inner is not None else getattr(answer, "__func__", None)
+        if answer is None:
+            return
+
+
 def _class_or_code(answer: object, watch: Watch) -> str | None:
+    """The name of a forbidden function, or of a forbidden class that this is or is derived from."""
     if isinstance(answer, type):
-        return watch.classes.get(answer)
+        return next((watch.classes[kind] for kind in answer.__mro__ if kind in watch.classes), None)
     return watch.codes.get(getattr(answer, "__code__", None))
 
 

@@ -101,6 +101,28 @@ def test_an_answer_that_is_such_a_function_is_seen_before_it_runs() -> None:
 
 
 @pytest.mark.parametrize(
+    ("answer", "name"),
+    [
+        ("class answer(vars(torch.optim)['AdamW']): pass", "torch.optim.AdamW"),
+        ("class Mine(vars(torch.optim)['AdamW']): pass\nclass answer(Mine): pass", "torch.optim.AdamW"),
+        ("answer = functools.partial(vars(torch.nn)['Softmax'], -1)", "torch.nn.Softmax"),
+        ("answer = functools.partial(functools.partial(vars(math)['fsum']))", "math.fsum"),
+        ("answer = functools.lru_cache(vars(math)['fsum'])", "math.fsum"),
+        (
+            "answer = vars(torch.utils.checkpoint)['CheckpointFunction'].apply",
+            "torch.utils.checkpoint.CheckpointFunction",
+        ),
+    ],
+)
+def test_what_stands_for_such_a_function_or_is_derived_is_seen(answer: str, name: str) -> None:
+    assert seen(f"import functools\n{answer}") == (name, "")
+
+
+def test_wrappers_without_end_end() -> None:
+    assert seen("def answer(x):\n    return x\nanswer.__wrapped__ = answer") is None
+
+
+@pytest.mark.parametrize(
     "source",
     [
         "def answer(x):\n    return x.exp() / x.exp().sum()",

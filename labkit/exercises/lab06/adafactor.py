@@ -80,5 +80,10 @@ ADAFACTOR = Exercise(
         lambda groups: ans.Adafactor(groups, **case.settings()), case, tree, stage
     ),
     meters=("memory", "saved"),
-    forbids=("torch.optim.Adafactor", "torch.optim._adafactor.adafactor"),
+    forbids=(
+        "torch.optim.Adafactor",
+        "torch.optim._adafactor.adafactor",
+        "torch.optim._adafactor._single_tensor_adafactor",
+        "torch.optim._adafactor._multi_tensor_adafactor",
+    ),
 )

@@ -18,6 +18,9 @@ LIBRARYS_OWN = (
     "torch.optim.RAdam",
     "torch.optim.adamw.adamw",
     "torch.optim.adam.adam",
+    "torch.optim.adam._single_tensor_adam",
+    "torch.optim.adam._multi_tensor_adam",
+    "torch.optim.adam._fused_adam",
     "torch._fused_adamw_",
     "torch._fused_adam_",
 )

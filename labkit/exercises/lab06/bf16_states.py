@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from labkit.exercises.lab06.adamw import LIBRARYS_OWN
 from labkit.exercises.lab06.playing import N_METERED, warm_up
 from labkit.spec import Answer, Case, Exercise, Run, Tree
 
@@ -118,5 +119,5 @@ BF16_STATES = Exercise(
     drive=drive_bf16,
     run=Run(wall_s=20.0),
     meters=("memory", "saved"),
-    forbids=("torch.optim.AdamW", "torch.optim.Adam", "torch._fused_adamw_", "torch._fused_adam_"),
+    forbids=LIBRARYS_OWN,
 )

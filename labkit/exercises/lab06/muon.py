@@ -136,5 +136,12 @@ MUON = Exercise(
     inputs=muon_inputs,
     drive=drive_muon,
     meters=("memory", "saved", "ops"),
-    forbids=("torch.optim.Muon", "torch.linalg.svd", "torch.svd", "torch.optim._muon._zeropower_via_newtonschulz"),
+    forbids=(
+        "torch.optim.Muon",
+        "torch.optim._muon.muon",
+        "torch.optim._muon._single_tensor_muon",
+        "torch.optim._muon._zeropower_via_newtonschulz",
+        "torch.linalg.svd",
+        "torch.svd",
+    ),
 )
