@@ -68,6 +68,14 @@ def no_more_runs_than_needed(run: CaseRun[Knobs]) -> str | None:
     return f"run was called {len(made)} times; {n_needed} different runs tell it all, and {len(set(made))} were made"
 
 
+def no_fewer_runs_than_needed(run: CaseRun[Knobs]) -> str | None:
+    """A property: what was not run is not known."""
+    n_made, n_needed = len(set(run.got["runs"])), needed(run.case.names)
+    if n_made >= n_needed:
+        return None
+    return f"{n_made} different runs were made by calling run, and it takes {n_needed} to know all that was asked"
+
+
 # Mistakes -------------------------------------------------------------------------------------------------------------
 
 
@@ -159,7 +167,7 @@ ABLATION = Oracle(
     id="20-ablation",
     expect=expect,
     tolerance=CLOSE,
-    judge=(inputs_untouched, no_more_runs_than_needed),
+    judge=(inputs_untouched, no_more_runs_than_needed, no_fewer_runs_than_needed),
     call=in_words,
     axis="other scripts, and other numbers of knobs",
     places={
