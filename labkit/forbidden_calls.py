@@ -148,7 +148,7 @@ def _is_same(called: object, target: object, dotted: str) -> bool:
 
 
 def _stands_for(answer: object) -> Iterator[object]:
-    """The answer, and what is called in its place: within `functools.partial` and its like, or behind a bound method."""
+    """The answer, and what is called in its place: within `functools.partial` and its like, behind a bound method."""
     for _ in range(DEEPEST):
         yield answer
         if isinstance(bound_to := getattr(answer, "__self__", None), type):
