@@ -147,8 +147,11 @@ class Costs(Meter):
                 seconds = flops / rate
         written = _written(func, args)
         new = _new(used, result)
-        if any(one.device.type == "meta" for one in (*used, *new)):
-            raise RuleBroken("a tensor is on no device: whatever a script works on lies on the card")
+        for one in (*used, *new):
+            # Where tensors hold no data, devices are there that no machine has, and their memory is on no bill.
+            if one.device.type != "cpu":
+                where = "no device" if one.device.type == "meta" else f"another device, {one.device.type}"
+                raise RuleBroken(f"a tensor is on {where}: whatever a script works on lies on the card")
         for one in new:
             self.written.begin(one)
         for one in written if name.startswith(_NO_BYTES) else (*written, *new):

@@ -181,6 +181,7 @@ ENDS = (
     ("if kit.loss(model(x), y).item() == 1.0: x = x + 0", "data", "line 15: a value is read out of a tensor"),
     ("x = x * 1 if (x > 0).all() else x", "data", "line 15: a value is read out of a tensor"),
     ("seen = torch.ones(9, device='meta') * 2", "rule", "on no device"),
+    ("seen = torch.rand(9, device='lazy') * 2", "rule", "on another device, lazy: whatever a script"),
     ("if number > 1: run.tokens(1)", "tokens", "step 2 of training takes 2 sequences; 1 are billed for each"),
     ("x = 1 / 0", "raised", "line 15: ZeroDivisionError"),
     ("run.tokens(128)", "rule", "128 sequences at the most"),

@@ -34,6 +34,7 @@ SCRIPTS = {
     "hands_gradients_over_in_a_function": "cannot be set",
     "hides_its_weights": "leaves weights as they were",
     "keeps_moments_from_the_third_step_on": "are billed",
+    "keeps_moments_on_another_device": "another device, lazy",
     "keeps_moments_where_tensors_hold_data": "are billed",
     "makes_a_tensor_of_its_own_kind": "a class of a script",
     "multiplies_for_nobody": "is not trained",

@@ -230,6 +230,11 @@ DIAGNOSE = (
         "does, and no more. A tensor that is kept from the third step on, or only where tensors hold data, is found.",
     ),
     Hint(
+        ended("rule", "lies on the card"),
+        "A script works on one card, and names no device. What is to lie in the host's memory goes there by "
+        "`run.to_host`, which is billed.",
+    ),
+    Hint(
         ended("rule", "run.model made"),
         "A script trains the weights that `run.model` made, all of them and no others: they are what the loss is "
         "worked out from. What else it needs, it keeps beside the model.",
