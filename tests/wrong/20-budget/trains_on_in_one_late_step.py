@@ -13,7 +13,8 @@ def setup(run):
 def step(run, state, number):
     model, optimizer = state
     optimizer.lr = 2e-2 * min(1, (number + 1) / 10) * min(1, 2 * (1 - number / STEPS))
-    kept.clear()
+    while kept:
+        kept.pop()
     for _ in range(2):
         x, y = run.tokens(2)
         kept.append((x, y))
