@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
+from labkit.cut import cut
+
 RANKS = "ranks"
 """The meter of a run of several ranks. No driver opens it: their messages are counted on the way."""
 
@@ -182,7 +184,7 @@ def is_measured(key: str) -> bool:
 def in_short(held: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     """What figures consist of, by their names, cut to what an observation keeps of it."""
     known = ((name, texts) for name, texts in held.items() if is_measured(name))
-    return {name: [text[:MOST_LETTERS] for text in texts[:MOST_TEXTS]] for name, texts in islice(known, MOST_NAMES)}
+    return {name: [cut(text, MOST_LETTERS) for text in texts[:MOST_TEXTS]] for name, texts in islice(known, MOST_NAMES)}
 
 
 def held_of_ranks(found: Sequence[tuple[Mapping[str, float], Mapping[str, Sequence[str]]]]) -> dict[str, Sequence[str]]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from labkit.cut import cut
 from labkit.spec import Tree
 
 MAX_DEPTH = 16
@@ -137,7 +138,7 @@ def _short(value: object) -> str:
     except Exception as error:
         return f"<its repr raised {type(error).__name__}>"
     text = without_addresses(text)
-    return text if len(text) <= 80 else text[:77] + "..."
+    return cut(text, 80)
 
 
 def without_addresses(text: str) -> str:

@@ -17,6 +17,7 @@ ROOMS = (
     "forking",
     "devices",
     "full_precision",
+    "cut",
     "measures",
     "spec",
     "tree",

@@ -108,6 +108,14 @@ def test_the_budgets_figure_names_its_tensors() -> None:
     assert re.fullmatch(r"256\.0 KiB: 64×1024 float32, line \d+: large = torch.ones\(64, 1024\)", held["peak_bytes"][0])
 
 
+def test_a_long_line_that_made_a_tensor_is_cut_with_dots() -> None:
+    measured, held = {}, {}
+    with measure_memory(measured, held):
+        torch.ones(64, 1024).add_(1).mul_(2).sub_(3).div_(4).add_(5).mul_(6).sub_(7).div_(8).add_(9)
+    line = held["peak_bytes"][0].partition(": ")[2].partition(": ")[2]
+    assert line == "torch.ones(64, 1024).add_(1).mul_(2).sub_(3).div_(4).add_..."
+
+
 def test_tensors_alike_are_named_as_one_by_what_they_take_together() -> None:
     measured, held = {}, {}
     with measure_saved(measured, held):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from labkit.clock import Span, Task, makespan, play
+from labkit.cut import cut
 from labkit.spec import Answer, Case, Exercise
 
 MOST_WHOLE = 2
@@ -130,7 +131,7 @@ def gathers_when_needed(n_layers: int) -> list[Command]:
 
 def _told(value: object) -> str:
     text = repr(tuple(value) if isinstance(value, list) and len(value) == 2 else value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return cut(text, 60)
 
 
 def drive_prefetch(ans, case: Blocks, tree: dict, stage) -> dict[str, Any]:

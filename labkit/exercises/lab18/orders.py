@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from labkit.cut import cut
 from labkit.pipeline import Action, Costs, ScheduleRun, run_schedule
 from labkit.spec import Case
 from labkit.tree import Opaque
@@ -73,4 +74,4 @@ def _told(value: object) -> str:
     if isinstance(value, Opaque):
         return f"something of type {value.type_name}"
     text = repr(tuple(value) if isinstance(value, list) and len(value) in (2, 3) else value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return cut(text, 60)

@@ -17,6 +17,8 @@ from types import FrameType
 
 import torch
 
+from labkit.cut import cut
+
 _OURS = f"{os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))}{os.sep}"
 _TORCH = f"{os.path.dirname(os.path.abspath(torch.__file__))}{os.sep}"
 NOBODYS = (_TORCH, f"{os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}{os.sep}", "<frozen abc>")
@@ -47,7 +49,7 @@ class Site:
     @property
     def brief(self) -> str:
         """The line's number and what stands there, for a reader who has only one place in mind."""
-        return f"line {self.line}: {self.text[:60]}" if self.text else f"line {self.line}"
+        return f"line {self.line}: {cut(self.text, 60)}" if self.text else f"line {self.line}"
 
     @property
     def text(self) -> str:
@@ -55,7 +57,7 @@ class Site:
         return linecache.getline(self.file, self.line).strip()
 
     def __str__(self) -> str:
-        text = f": {self.text[:80]}" if self.text else ""
+        text = f": {cut(self.text, 80)}" if self.text else ""
         return f"{self.where}{text}" + (f" (in {self.via})" if self.via else "")
 
 
