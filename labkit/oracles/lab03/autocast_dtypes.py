@@ -132,6 +132,10 @@ AUTOCAST_DTYPES = Oracle(
             "Return the dtypes of the results only, without those of the given tensors.",
         ),
         Hint(
+            lambda run: set(run.got["dtypes"]) == {op.function for op in ops_in(run.tree)},
+            "The keys of the dict are the ops' functions. Use the names of their results, op.result.",
+        ),
+        Hint(
             lambda run: set(run.got["dtypes"]) - {op.result for op in ops_in(run.tree)},
             "Some names belong to another block: start each call with a new dict.",
         ),

@@ -10,7 +10,9 @@ from labkit.oracles.calls import as_call
 from labkit.oracles.lab03.scaler_mistakes import (
     AnyFinite,
     BadEverAfter,
+    ChecksBeforeCounting,
     CountsOn,
+    DividesOnlyWhenAsked,
     FiniteInHalf,
     FiniteInHalfBeforeDividing,
     FirstAlone,
@@ -84,6 +86,10 @@ def _numbered(steps: tuple[int, ...]) -> str:
 
 MOST_STEPS = 32
 """As many as a case may have, at least: places are named for each."""
+STILL_SCALED = (
+    "The gradients reached the optimizer still scaled: divide them in place (div_), in step unless unscale_ already "
+    "has."
+)
 SKIPS_CLEAN_STEPS = "After one skipped step, clean steps are skipped as well: update must reset what unscale_ found."
 
 LOSS_SCALER = Oracle(
@@ -118,8 +124,7 @@ LOSS_SCALER = Oracle(
         ),
         Hint(
             as_if(NeverDivides),
-            "The gradients reached the optimizer still scaled: divide them in place (div_), in step unless unscale_ "
-            "already has.",
+            STILL_SCALED,
         ),
         Hint(
             as_if(NeedsUnscale),
@@ -135,6 +140,8 @@ LOSS_SCALER = Oracle(
             "What unscale_ noted in one step is still used in the next: update must reset it, because every step "
             "brings new gradients, which are scaled again.",
         ),
+        # Later, because the mistake before it differs from this one only where it does not show.
+        Hint(as_if(DividesOnlyWhenAsked), STILL_SCALED),
         Hint(
             as_if(FiniteInHalf, FiniteInHalfBeforeDividing),
             "A clean step was skipped: float32 gradients may be larger than 65504 and still be finite. Only infinity "
@@ -193,7 +200,7 @@ LOSS_SCALER = Oracle(
             "The first growth comes a step too early: a new scaler has counted no clean step yet.",
         ),
         Hint(
-            as_if(GrowsLate, GrowsEarly),
+            as_if(GrowsLate, GrowsEarly, ChecksBeforeCounting),
             "Growth comes a step too late or too early: it belongs in the update of the clean step that makes the "
             "count reach growth_interval.",
         ),

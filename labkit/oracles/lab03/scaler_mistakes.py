@@ -76,6 +76,17 @@ class NeverDivides(ByTheTable):
         """Nothing, or a copy."""
 
 
+class DividesOnlyWhenAsked(ByTheTable):
+    """Takes gradients that nobody has unscaled for finite ones that somebody has."""
+
+    def __init__(self, case: ScaledTraining) -> None:
+        super().__init__(case)
+        self.bad = False
+
+    def forget(self) -> None:
+        self.bad = False
+
+
 class Multiplies(ByTheTable):
     def divide(self, grad: Tensor) -> None:
         grad.mul_(self.now)
@@ -227,6 +238,20 @@ class NeverGrows(ByTheTable):
 class CountsOn(ByTheTable):
     def grow(self) -> None:
         self.now *= self.case.growth_factor
+
+
+class ChecksBeforeCounting(ByTheTable):
+    """Asks whether it is time to grow before it counts the step, so that growth counts as the first of the next."""
+
+    def update(self) -> None:
+        if not self.bad:
+            if self.n_clean == self.case.growth_interval:
+                self.grow()
+            self.n_clean += 1
+        else:
+            self.now *= self.case.backoff_factor
+            self.n_clean = 0
+        self.forget()
 
 
 class GrowsLate(ByTheTable):

@@ -9,7 +9,7 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab03.underflow import Magnitudes
-from labkit.spec import CaseRun, Hint, Observation, Oracle, Tolerance
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Observation, Oracle, Tolerance
 
 NEAR = 1e-6
 """How far a fraction may be off: what a division in float32 may cost, and one gradient in a million."""
@@ -44,15 +44,17 @@ def true_underflow(run: CaseRun[Magnitudes]) -> dict[str, object]:
     return {"fraction_to_zero": fractions, "largest_safe_scale": safe_scale(run.tree)}
 
 
-def fractions_are(of: Callable[[dict, float], float]) -> Callable[[CaseRun[Magnitudes]], bool]:
+def fractions_are(of: Callable[[dict, float], float]) -> Callable[[CaseRun[Magnitudes]], object]:
     """A diagnosis: every fraction is what `of(tree, scale)` makes of the histogram, and one of them is wrong."""
 
-    def same(run: CaseRun[Magnitudes]) -> bool:
+    def same(run: CaseRun[Magnitudes]) -> object:
         tree = run.tree
         found, right = list(run.got["fraction_to_zero"].values()), [to_zero(tree, scale) for scale in tree["scales"]]
         scaled = zip(found, tree["scales"], strict=True)
+        wrong = [not math.isclose(a, b, abs_tol=NEAR) for a, b in zip(found, right, strict=True)]
         close = [math.isclose(value, of(tree, scale), rel_tol=NEAR, abs_tol=NEAR) for value, scale in scaled]
-        return all(close) and any(not math.isclose(a, b, abs_tol=NEAR) for a, b in zip(found, right, strict=True))
+        # Where the mistake makes no difference, the other function is the one that failed.
+        return all(close) and (any(wrong) or CANNOT_TELL)
 
     return same
 
@@ -105,12 +107,15 @@ def last_bin(tree: dict) -> float:
     return 2.0 ** (14 - int(tree["exponents"].max()))
 
 
-def saves_the_smallest(target: int, empty_too: bool) -> Callable[[dict], float]:
-    """The scale that moves the lowest bin to `target`. empty_too: of all bins, and not of those that hold gradients."""
+def saves_the_smallest(target: int, empty_too: bool, least: float) -> Callable[[dict], float]:
+    """The scale that moves the lowest bin to `target`, and is no smaller than `least`.
+
+    empty_too: of all bins, and not of those that hold gradients.
+    """
 
     def scale(tree: dict) -> float:
         bins = tree["exponents"] if empty_too else tree["exponents"][tree["counts"] > 0]
-        return 2.0 ** (target - int(bins.min()))
+        return max(least, 2.0 ** (target - int(bins.min())))
 
     return scale
 
@@ -153,10 +158,13 @@ UNDERFLOW = Oracle(
     call=in_words,
     places={f"fraction_to_zero.scale 2^{power}": f"fraction_to_zero with scale 2^{power}" for power in range(-64, 65)},
     diagnose=(
-        Hint(
-            fractions_are(below(-14)),
-            "Subnormal numbers are not lost: below 2^-14 they have fewer bits, and only below half of the smallest "
-            "one, 2^-24, is a value rounded to zero.",
+        *(
+            Hint(
+                fractions_are(below(power)),
+                "Subnormal numbers are not lost: below 2^-14 they have fewer bits, and only below half of the smallest "
+                "one, 2^-24, is a value rounded to zero.",
+            )
+            for power in (-14, -13)
         ),
         Hint(
             fractions_are(below(-24)),
@@ -178,6 +186,10 @@ UNDERFLOW = Oracle(
         Hint(
             fractions_are(lambda tree, scale: to_zero(tree, scale) * int(tree["counts"].sum())),
             "A fraction lies between 0 and 1: divide the gradients that are lost by all of them, counts.sum().",
+        ),
+        Hint(
+            fractions_are(lambda tree, scale: math.floor(to_zero(tree, scale))),
+            "A whole number came back: // rounds down, and of two counts / makes the fraction.",
         ),
         Hint(
             fractions_are(lambda tree, scale: to_zero(tree, 1 / scale)),
@@ -224,9 +236,10 @@ UNDERFLOW = Oracle(
         ),
         Hint(passes_over_few, TOO_LARGE),
         *(
-            Hint(scale_is(saves_the_smallest(target, empty_too)), FROM_THE_SMALLEST)
+            Hint(scale_is(saves_the_smallest(target, empty_too, least)), FROM_THE_SMALLEST)
             for target in BARELY_KEPT
             for empty_too in (False, True)
+            for least in (0.0, 1.0)
         ),
         Hint(
             lambda run: math.frexp(run.got["largest_safe_scale"])[0] != 0.5,
