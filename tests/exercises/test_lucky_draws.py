@@ -14,12 +14,24 @@ from grading.hidden import Secret
 from tests.exercises.harness import hidden_verdict
 
 DRAWS = (
+    ("01-activation-bytes/forgets_the_logits", 3),
+    ("01-activation-bytes/fused_keeps_scores", 2),
+    ("01-scaling-law/straight_line_without_logs", 0),
+    ("02-blocked-sum/accumulator_without_the_wrong_axis", 3),
+    ("02-blocked-sum/always_the_first_axis", 3),
+    ("02-merge-smallest/level_by_level", 1),
+    ("02-merge-smallest/level_by_level_sorted_once", 0),
     ("03-loss-scaler/remembers_the_bad_step", 1),
     ("03-loss-scaler/scales_the_loss_in_place", 2),
     ("03-train-step/clips_first", 0),
     ("03-train-step/divides_by_hand_as_well", 0),
     ("03-underflow/never_below_one", 4),
     ("03-underflow/scales_for_most_of_them", 8),
+    ("08-nf4/compares_with_the_codes", 2),
+    ("08-prefix-tuning/a_table_as_wide_as_the_hidden_state", 0),
+    ("09-allocator/allocated_is_what_was_asked_for", 1),
+    ("09-bench/the_call_in_the_middle", 2),
+    ("20-flags/accumulates_with_the_whole_batch", 1),
 )
 """The answer, and the number of the student for whom the cases are drawn."""
 pytestmark = [pytest.mark.full("answers"), pytest.mark.timeout(900)]

@@ -15,7 +15,7 @@ def prefix_cases(rng: random.Random) -> tuple[Prefix, ...]:
         Prefix(n_prompt=rng.randint(3, 6), length=rng.randint(6, 10), n_kv_heads=1, padding="right"),
         Prefix(n_prompt=rng.randint(2, 5), n_kv_heads=4, head_dim=8, padding="left", bottleneck=rng.randint(5, 9)),
         Prefix(
-            n_prompt=1, batch=rng.randint(3, 5), n_heads=8, n_kv_heads=2, head_dim=rng.choice((4, 10)), bottleneck=3
+            n_prompt=1, batch=rng.randint(3, 5), n_heads=8, n_kv_heads=2, head_dim=rng.choice((6, 10)), bottleneck=3
         ),
     )
 

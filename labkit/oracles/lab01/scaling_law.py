@@ -41,10 +41,10 @@ def fit_tolerances(run: CaseRun[Runs]) -> dict[str, Tolerance]:
 
 
 def straight_line(x: torch.Tensor, y: torch.Tensor) -> tuple[float, float]:
-    """Slope and intercept of the least-squares line."""
-    basis = torch.stack([x, torch.ones_like(x)], 1)
-    slope, intercept = torch.linalg.lstsq(basis, y[:, None]).solution[:, 0].tolist()
-    return slope, intercept
+    """Slope and intercept of the least-squares line; from the means, because x may be sizes of many decades."""
+    from_mean = x - x.mean()
+    slope = float((from_mean * (y - y.mean())).sum() / from_mean.square().sum())
+    return slope, float(y.mean()) - slope * float(x.mean())
 
 
 def line_above(tree: dict, irreducible: float) -> tuple[float, float]:

@@ -127,9 +127,15 @@ def one_sided(found: Read) -> bool:
     return bool(bad.any()) and bool((off[bad] < 0).all() or (off[bad] * inward[bad] > 0).all())
 
 
-def largest_is_second(found: Read) -> bool:
+FEW_BLOCKS = 10
+"""Among so many there may be none whose largest weight is positive."""
+
+
+def largest_is_second(found: Read) -> object:
     """In many blocks, the largest weight came back with the second largest code, as if it were no code itself."""
     second = (found.used / found.scale.clamp_min(1e-30) - CODEBOOK[-2]).abs() < 0.02
+    if len(second) <= FEW_BLOCKS:
+        return bool(second.any()) or CANNOT_TELL
     return bool(second.float().mean() > 0.2)
 
 

@@ -142,7 +142,8 @@ def requested(trace: Sequence[Event]) -> list[int]:
     live: dict[int, int] = {}
     sums = []
     for kind, ticket, n_bytes in trace:
-        live[ticket] = n_bytes if kind == "malloc" else 0
+        if kind != "empty_cache":
+            live[ticket] = n_bytes if kind == "malloc" else 0
         sums.append(sum(live.values()))
     return sums
 

@@ -98,8 +98,9 @@ def steps_are(made: Callable[[Feature], list[int]]) -> Callable[[CaseRun[Feature
 
 
 def whole_batches(run: CaseRun[Feature]) -> bool:
-    """A step has several forward passes, each of all samples."""
-    return all(len(step) > 1 and set(step) == {run.case.samples} for step in run.got["samples"])
+    """A step has several forward passes, each of all samples; the texts may run out in the last step."""
+    steps = run.got["samples"]
+    return len(steps[0]) > 1 and all(set(step) == {run.case.samples} for step in steps)
 
 
 def as_without(run: CaseRun[Feature]) -> bool:

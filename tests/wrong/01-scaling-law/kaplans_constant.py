@@ -1,7 +1,7 @@
 # hint: Kaplan's N_c
 def fit_scaling_law(size, loss):
     middle = size.log().mean().exp()
-    low, high = 0.01, 2.0
+    low, high = 0.01, 2.6
     for _ in range(8):
         exponents = torch.linspace(low, high, 41, dtype=torch.float64)
         terms = (size / middle) ** -exponents[:, None]
