@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from labkit.exercises.lab16.optimizers import STATES
 from labkit.exercises.lab16.shards import ShardedSteps
-from labkit.oracles.lab16.one_process import (
+from labkit.oracles.lab16.step_mistakes import (
     idle_moves_otherwise,
     nearly_right,
     nothing_moved,

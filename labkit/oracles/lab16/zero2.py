@@ -8,15 +8,8 @@ from labkit.compare import came_by, inputs_untouched, sent_around
 from labkit.exercises.lab16.optimizers import STATES
 from labkit.exercises.lab16.shards import ShardedSteps
 from labkit.exercises.lab16.zero2 import MOMENTS
-from labkit.oracles.lab16.one_process import (
-    as_in_one_process,
-    made_by_maker,
-    replicas,
-    states_are_cut,
-    states_are_not_whole,
-    tail_stands_still,
-    trained_as_with,
-)
+from labkit.oracles.lab16.one_process import as_in_one_process, replicas
+from labkit.oracles.lab16.optimizer_states import made_by_maker, states_are_cut, states_are_not_whole
 from labkit.oracles.lab16.sharded_steps import (
     AVERAGES_TWICE,
     FORGETS_ITS_STATES,
@@ -34,6 +27,7 @@ from labkit.oracles.lab16.sharded_steps import (
     one_rank_alone,
     steps_in_words,
 )
+from labkit.oracles.lab16.step_mistakes import tail_stands_still, trained_as_with
 from labkit.spec import Budget, CaseRun, Hint, Observation, Oracle
 
 

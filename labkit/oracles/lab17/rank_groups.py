@@ -1,21 +1,32 @@
-"""Lab 17: what is true of a cluster's groups: those of PyTorch's `DeviceMesh`, whose last dimension runs fastest."""
+"""Lab 17: the oracle of a cluster's groups: those of a grid of ranks, and a refusal of sizes that do not fit.
+
+The groups stand in `mesh_groups`, and what mistakes make of them in `group_mistakes`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import permutations
-from typing import Any
 
-from labkit.exercises.lab17.rank_groups import KINDS, Grid
+from labkit.exercises.lab17.rank_groups import KINDS
 from labkit.oracles.calls import as_call
-from labkit.oracles.hints import once
-from labkit.spec import CANNOT_TELL, CaseRun, Hint, Observation, Oracle
-from labkit.torch_oracles import groups_of_mesh
+from labkit.oracles.lab17.group_mistakes import (
+    blocks,
+    experts_exchanged,
+    in_order,
+    is_right_but_for_the_order,
+    kind_is,
+    leaves_ranks_out,
+    lines,
+    mixed,
+    only_cut_up,
+    refusal_missing,
+    refused_though_it_fits,
+    strided_experts,
+    wrong_kinds,
+)
+from labkit.oracles.lab17.mesh_groups import ORDER, groups_are_right, refuses, right
+from labkit.spec import Hint, Observation, Oracle
 
-Groups = dict[str, list[list[int]]]
-
-ORDER = ("pipeline", "data", "context", "tensor")
-"""The dimensions of the grid, the fastest last."""
 WHAT = {
     "tensor": "have different samples, parts of a sequence or layers",
     "context": "have different samples, layers, or parts of a layer",
@@ -26,170 +37,6 @@ WHAT = {
     "expert_gradients": "hold different experts, or different parts of them",
 }
 """Of the ranks that may not be in one group of a kind, what makes them so."""
-
-
-def grid_groups(case: Grid, order: tuple[str, ...] = ORDER) -> Groups:
-    """All kinds of groups of the grid whose dimensions run in this order. Only those that tell of experts need it as
-    it should be: data and context one after the other."""
-    sizes = {name: getattr(case, name) for name in order}
-    found = groups_of_mesh([sizes[name] for name in order], order)
-    merged = [name for name in order if name != "context"]
-    n_shares = case.data * case.context
-    if abs(order.index("data") - order.index("context")) == 1:
-        shape = [n_shares if name == "data" else sizes[name] for name in merged]
-        found["gradients"] = groups_of_mesh(shape, merged)["data"]
-        split = [part for name in merged for part in (("others", "expert") if name == "data" else (name,))]
-        inner = {**sizes, "others": n_shares // case.expert, "expert": case.expert}
-        experts = groups_of_mesh([inner[name] for name in split], split)
-        found |= {"expert": experts["expert"], "expert_gradients": experts["others"]}
-    return found
-
-
-@once
-def right(run: CaseRun[Grid]) -> Groups:
-    return grid_groups(run.case)
-
-
-def refuses(run: CaseRun[Grid]) -> str | None:
-    """A property: sizes that do not fit raise ValueError, and no others do."""
-    case, refused = run.case, run.got["refused"]
-    if refused == case.is_refused:
-        return None
-    if refused:
-        return "rank_groups raised ValueError for sizes that fit"
-    if case.leaves_node:
-        return f"no ValueError: tensor groups of {case.tensor} do not fit into nodes of {case.ranks_per_node} ranks"
-    if not case.fits:
-        per_copy = case.tensor * case.context * case.pipeline
-        return f"no ValueError: {case.n_ranks} ranks are no multiple of {per_copy} = tensor * context * pipeline"
-    return (
-        f"no ValueError: {case.data * case.context} ranks (data * context) cannot be cut into groups of {case.expert}"
-    )
-
-
-def groups_are_right(run: CaseRun[Grid]) -> str | None:
-    """A property: of each kind the groups that a DeviceMesh has."""
-    if run.case.is_refused:
-        return None
-    got = run.got["groups"]
-    if set(got) != set(KINDS):
-        return f"rank_groups returned {', '.join(sorted(got))}; asked for are {', '.join(KINDS)}"
-    for kind in KINDS:
-        if got[kind] != right(run)[kind]:
-            return f"{kind} groups: expected {_shown(right(run)[kind])}, got {_shown(got[kind])}"
-    return None
-
-
-def _shown(groups: list[list[int]]) -> str:
-    shown = ", ".join(map(str, groups[:4]))
-    return shown + (f", ... ({len(groups)} in all)" if len(groups) > 4 else "")
-
-
-def wrong_kinds(run: CaseRun[Grid]) -> set[str]:
-    return {kind for kind in KINDS if run.got["groups"].get(kind) != right(run)[kind]}
-
-
-def in_order(order: tuple[str, ...]) -> Callable[[CaseRun[Grid]], Any]:
-    """A hint's condition: these are the groups of a grid in another order. CANNOT_TELL where that is the same."""
-
-    def when(run: CaseRun[Grid]) -> Any:
-        if run.case.is_refused:
-            return False
-        others = grid_groups(run.case, order)
-        if all(others[name] == right(run)[name] for name in ORDER):
-            return CANNOT_TELL if not wrong_kinds(run) & set(ORDER) else False
-        return all(run.got["groups"][name] == others[name] for name in ORDER)
-
-    return when
-
-
-def kind_is(kind: str, wrong: Callable[[CaseRun[Grid]], list[list[int]]]) -> Callable[[CaseRun[Grid]], Any]:
-    """A hint's condition: this kind has these groups, and what is in ORDER beside it is right. CANNOT_TELL where these
-    are the right ones."""
-
-    def when(run: CaseRun[Grid]) -> Any:
-        if run.case.is_refused or run.got["refused"]:
-            return False
-        if wrong_kinds(run) & set(ORDER) - {kind}:
-            return False
-        groups = sorted(wrong(run))
-        if groups == right(run)[kind]:
-            return CANNOT_TELL if run.got["groups"][kind] == groups else False
-        return run.got["groups"][kind] == groups
-
-    return when
-
-
-def lines(shape: dict[str, int], name: str) -> list[list[int]]:
-    """The groups of one dimension of a grid."""
-    return groups_of_mesh(list(shape.values()), list(shape))[name]
-
-
-def mixed(kind: str) -> Callable[[CaseRun[Grid]], bool]:
-    """A hint's condition: a group of this kind has two ranks that may not be in one."""
-
-    def when(run: CaseRun[Grid]) -> bool:
-        if run.case.is_refused:
-            return False
-        group_of = {rank: number for number, group in enumerate(right(run)[kind]) for rank in group}
-        got = run.got["groups"][kind]
-        return any(len({group_of[rank] for rank in group}) > 1 for group in got)
-
-    return when
-
-
-def blocks(run: CaseRun[Grid], size: int) -> list[list[int]]:
-    """Ranks one after the other."""
-    return [list(range(first, first + size)) for first in range(0, run.case.n_ranks, size)]
-
-
-def only_cut_up(run: CaseRun[Grid]) -> bool:
-    """Every wrong kind has groups of the right size, of ranks one after the other."""
-    if run.case.is_refused or run.got["refused"]:
-        return False
-    wrong = wrong_kinds(run)
-    return bool(wrong) and all(run.got["groups"][kind] == blocks(run, len(right(run)[kind][0])) for kind in wrong)
-
-
-def experts_exchanged(run: CaseRun[Grid]) -> bool:
-    kinds = ("expert", "expert_gradients")
-    if run.case.is_refused or run.got["refused"] or wrong_kinds(run) != set(kinds):
-        return False
-    return all(run.got["groups"][a] == right(run)[b] for a, b in (kinds, kinds[::-1]))
-
-
-def shares(run: CaseRun[Grid]) -> int:
-    return run.case.data * run.case.context
-
-
-def strided_experts(run: CaseRun[Grid]) -> dict[str, int]:
-    case = run.case
-    others = shares(run) // case.expert
-    return {"pipeline": case.pipeline, "expert": case.expert, "others": others, "tensor": case.tensor}
-
-
-def refusal_missing(condition: Callable[[Grid], bool]) -> Callable[[CaseRun[Grid]], Any]:
-    """A hint's condition: of what should have been refused, just such cases were not."""
-    return lambda run: run.case.is_refused and not run.got["refused"] and condition(run.case)
-
-
-def refused_though_it_fits(run: CaseRun[Grid]) -> bool:
-    return run.got["refused"] and not run.case.is_refused
-
-
-def is_right_but_for_the_order(run: CaseRun[Grid]) -> bool:
-    if run.case.is_refused or not wrong_kinds(run):
-        return False
-    return all(sorted(map(sorted, run.got["groups"][kind])) == right(run)[kind] for kind in KINDS)
-
-
-def leaves_ranks_out(run: CaseRun[Grid]) -> bool:
-    """Of a wrong kind, some rank is in no group or in several."""
-    if run.case.is_refused:
-        return False
-    ranks = list(range(run.case.n_ranks))
-    groups = (run.got["groups"][kind] for kind in wrong_kinds(run))
-    return any(sorted(rank for group in each for rank in group) != ranks for each in groups)
 
 
 def in_words(run: Observation) -> str:

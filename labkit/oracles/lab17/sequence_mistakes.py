@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,13 +10,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from labkit.exercises.lab17.layers import shape_of, some
+from labkit.compare import compare
+from labkit.exercises.lab17.layers import BACKWARD, FORWARD, shape_of, some
 from labkit.exercises.lab17.sequence_parallel import NAMES, REPLICATED, Block, draw_micro_batch, draw_weights
-from labkit.oracles.hints import once
-from labkit.oracles.lab17.ranks import Found, cut
-from labkit.spec import CaseRun
-
-CUT_ALONG = {"w_in": 0, "b_in": 0, "w_out": 1}
+from labkit.oracles.hints import Condition, once
+from labkit.oracles.lab17.ranks import CLOSE, Found, calls_of, played
+from labkit.oracles.lab17.sequence_values import factors, part_of, tolerance
+from labkit.spec import CANNOT_TELL, CaseRun
 
 
 @dataclass(frozen=True)
@@ -34,18 +35,6 @@ class Slip:
     own_tokens: bool = False
     n_biases: int = 1
     unscaled: bool = False
-
-
-def part_of(name: str, whole: Tensor, rank: int, n_ranks: int) -> Tensor:
-    return cut(whole, CUT_ALONG[name], rank, n_ranks) if name in CUT_ALONG else whole
-
-
-def factors(run: CaseRun[Block], micro: int, unscaled: bool = False) -> list[Tensor | float]:
-    """By rank, by what dropout multiplied, from the elements that the answer kept."""
-    case = run.case
-    if not case.p:
-        return [1.0] * case.n_ranks
-    return [one["kept"][micro] / (1 if unscaled else 1 - case.p) for one in run.got["ranks"]]
 
 
 @once
@@ -124,3 +113,84 @@ def _add_up(slip: Slip, new: list[dict[str, Tensor]], sums: list[dict[str, Tenso
                 mine[name] = before + over_ranks
             else:
                 mine[name] = mine[name] + over_ranks / (n if name in slip.mean else 1)
+
+
+RIGHT = ("y", "x", "shapes", "grads")
+
+
+def dropped_alike(run: CaseRun[Block]) -> Any:
+    if not run.case.p or run.case.n_ranks == 1:
+        return CANNOT_TELL
+    masks = [one["kept"][0] for one in run.got["ranks"]]
+    return is_mixed(masks[0]) and all(torch.equal(masks[0], other) for other in masks[1:])
+
+
+def dropped_again(run: CaseRun[Block]) -> Any:
+    if not run.case.p or run.case.n_micro == 1:
+        return CANNOT_TELL
+    kept = [one["kept"] for one in run.got["ranks"]]
+    return all(is_mixed(first) and torch.equal(first, second) for first, second, *_ in kept)
+
+
+def is_mixed(mask: Tensor) -> bool:
+    """Some elements were dropped and some kept: a block that never returns x drops nothing that can be seen."""
+    return bool(mask.any()) and not bool(mask.all())
+
+
+def parts_of(whole: Tensor, n_ranks: int) -> list[Tensor]:
+    """By rank as much of its tokens as comes back."""
+    return [some(one) for one in whole.detach().chunk(n_ranks)]
+
+
+def outputs_are(make: Callable[[Block, Tensor, dict[str, Tensor]], Tensor], with_dropout: bool) -> Condition:
+    """A hint's condition: the outputs are make(case, whole x, weights), where there is dropout or where there is none.
+    CANNOT_TELL elsewhere."""
+
+    def when(run: CaseRun[Block]) -> Any:
+        case = run.case
+        if bool(case.p) != with_dropout:
+            return CANNOT_TELL
+        weights = dict(zip(NAMES, draw_weights(case, run.tree["seed"]), strict=True))
+        for micro in range(case.n_micro):
+            made = make(case, draw_micro_batch(case, run.tree["seed"], micro)[0], weights)
+            pairs = zip(parts_of(made, case.n_ranks), run.got["ranks"], strict=True)
+            if any(compare(wrong, one["y"][micro], tolerance(run)) for wrong, one in pairs):
+                return False
+        return True
+
+    return when
+
+
+def where_dropped(left: Callable[[Tensor, Tensor], Tensor]) -> Condition:
+    """A hint's condition: of about as many elements as dropout drops, this is left: (part of x, b_out) -> y.
+    CANNOT_TELL without dropout."""
+
+    def when(run: CaseRun[Block]) -> Any:
+        case = run.case
+        if not case.p:
+            return CANNOT_TELL
+        b_out = draw_weights(case, run.tree["seed"])[NAMES.index("b_out")]
+        for micro in range(case.n_micro):
+            x = draw_micro_batch(case, run.tree["seed"], micro)[0]
+            for part, one in zip(parts_of(left(x, b_out), case.n_ranks), run.got["ranks"], strict=True):
+                if ((one["y"][micro] - part).abs() < CLOSE.atol).double().mean() < case.p / 2:
+                    return False
+        return True
+
+    return when
+
+
+def slipped(slip: Slip, only: Sequence[str] = RIGHT) -> Any:
+    """A hint's condition, of all that came back or of this much."""
+    return played(lambda run, rank, right: slipped_result(run, slip)[rank], only=only, close=tolerance)
+
+
+def whole_weights(run: CaseRun[Block], rank: int) -> dict[str, tuple[int, ...]]:
+    return {"w_in": (run.case.ffn, run.case.hidden)}
+
+
+def keeps_what_was_gathered(run: CaseRun[Block]) -> Any:
+    """One collective fewer than there can be in the backward pass, the sums of parameters in one call."""
+    if run.case.n_ranks == 1:
+        return CANNOT_TELL
+    return calls_of(run, FORWARD) == 2 and calls_of(run, BACKWARD) == 3

@@ -1,227 +1,30 @@
-"""Lab 19: what is true of tokens that go to experts with few places, and of the loss that evens out their load.
+"""Lab 19: the oracle of experts with few places: capacities, choices, who has a place, and the balancing loss.
 
-Experts are those of torch.topk, the loss is that of transformers; who has a place is told by a property.
+What is true stands in `capacity_values`, and what mistakes make in `capacity_mistakes`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from fractions import Fraction
-from typing import Any
 
-import torch
-from torch import Tensor
-
-from labkit.compare import compare, inputs_untouched
-from labkit.exercises.lab19.moe_capacity import Routing
+from labkit.compare import inputs_untouched
 from labkit.oracles.calls import as_call
-from labkit.oracles.hints import any_of, once
-from labkit.spec import CANNOT_TELL, CaseRun, Hint, Observation, Oracle, Tolerance
-
-CLOSE = Tolerance(atol=1e-7, rtol=1e-4)
-
-
-def expect(run: CaseRun[Routing]) -> dict[str, Any]:
-    """Experts, and the loss with its gradient; the places are judged by properties."""
-    from transformers.models.mixtral.modeling_mixtral import load_balancing_loss_func
-
-    case, logits = run.case, run.tree["logits"].clone().requires_grad_()
-    loss = load_balancing_loss_func((logits,), case.n_experts, case.k)
-    loss.backward()
-    # kept and capacity are what came back: `judge` is about them.
-    return {
-        "capacity": run.got["capacity"],
-        "experts": run.tree["logits"].topk(case.k).indices,
-        "kept": run.got["kept"],
-        "loss": loss.detach(),
-        "gradient": logits.grad,
-    }
-
-
-def load(case: Routing) -> float:
-    """What an expert gets where all get the same, times the factor."""
-    return case.factor * case.n_tokens * case.k / case.n_experts
-
-
-def right_capacities(case: Routing) -> set[int]:
-    """The least whole number that is not below the load; several where the rounding of a product decides, such as
-    1.1 x 10, which is 11.000000000000002 in float64."""
-    n, n_experts, k, factor = case.n_tokens, case.n_experts, case.k, case.factor
-    loads = (
-        factor * n * k / n_experts,
-        n * k / n_experts * factor,
-        n / n_experts * k * factor,
-        factor * (n / n_experts) * k,
-        factor / n_experts * n * k,
-        n * k * Fraction(factor) / n_experts,
-        n * k * Fraction(str(factor)) / n_experts,
-    )
-    return set(map(math.ceil, loads))
-
-
-def is_whole(places: Any) -> bool:
-    """Whether it is an int, as a number of places has to be."""
-    return isinstance(places, int) and not isinstance(places, bool)
-
-
-def capacity_is_right(run: CaseRun[Routing]) -> str | None:
-    """A property: one of `right_capacities`."""
-    places = run.got["capacity"]
-    if not is_whole(places):
-        return f"capacity returned {places!r}, and a whole number of Python is asked for"
-    if places not in right_capacities(run.case):
-        return f"capacity is {places}, and {run.case.factor:g} times an even load are {load(run.case):g} places"
-    return None
-
-
-def kept_are_the_first(run: CaseRun[Routing]) -> str | None:
-    """A property: each expert fills its places, all first choices in order, then all second ones."""
-    kept, experts = run.got["kept"], run.expected["experts"]
-    if not isinstance(kept, Tensor) or kept.dtype != torch.bool or kept.shape != experts.shape:
-        what = f"{kept.dtype} of shape {tuple(kept.shape)}" if isinstance(kept, Tensor) else type(kept).__name__
-        return f"kept is {what}, and bool of shape {tuple(experts.shape)} is asked for"
-    if not torch.equal(run.got["experts"], experts):
-        return None
-    queue, has_place = experts.t().flatten(), kept.t().flatten()
-    for expert in range(run.case.n_experts):
-        mine = has_place[queue == expert]
-        wanted = min(run.case.places, len(mine))
-        if int(mine.sum()) != wanted:
-            return f"expert {expert} is chosen {len(mine)} times, has {run.case.places} places, and keeps {mine.sum()}"
-        if not bool(mine[:wanted].all()):
-            return f"expert {expert} keeps a choice that comes later, and drops an earlier one"
-    return None
-
-
-# Mistakes -------------------------------------------------------------------------------------------------------------
-
-
-def experts_are(made: Callable[[Tensor, int], Tensor]) -> Callable[[CaseRun[Routing]], Any]:
-    """A hint's condition: the choices are those of a mistake; CANNOT_TELL where these are right."""
-
-    def when(run: CaseRun[Routing]) -> Any:
-        wrong = made(run.tree["logits"], run.case.k)
-        if torch.equal(wrong, run.expected["experts"]):
-            return CANNOT_TELL
-        return torch.equal(run.got["experts"], wrong)
-
-    return when
-
-
-def capacity_is(made: Callable[[Routing], float]) -> Callable[[CaseRun[Routing]], Any]:
-    def when(run: CaseRun[Routing]) -> Any:
-        if not is_whole(run.got["capacity"]) or run.got["capacity"] != made(run.case):
-            return False
-        return True if capacity_is_right(run) else CANNOT_TELL
-
-    return when
-
-
-def twice_rounded(case: Routing) -> int:
-    return math.ceil(case.factor * math.ceil(case.n_tokens * case.k / case.n_experts))
-
-
-def is_float(run: CaseRun[Routing]) -> bool:
-    """A float that would be right as an int."""
-    places = run.got["capacity"]
-    return isinstance(places, float) and places in right_capacities(run.case)
-
-
-def in_turn(experts: Tensor, queue: list[tuple[int, int]], places: int) -> Tensor:
-    """Who has a place if (token, choice) ask in this order."""
-    kept, taken = torch.zeros_like(experts, dtype=torch.bool), {}
-    for token, choice in queue:
-        expert = int(experts[token, choice])
-        kept[token, choice] = taken.get(expert, 0) < places
-        taken[expert] = taken.get(expert, 0) + 1
-    return kept
-
-
-@once
-def made_kept(run: CaseRun[Routing], how: str) -> Tensor:
-    """Who has a place by a mistake."""
-    case, experts = run.case, run.got["experts"]
-    tokens, choices = range(case.n_tokens), range(case.k)
-    by_choice = [(token, choice) for choice in choices for token in tokens]
-    if how == "token by token":
-        return in_turn(experts, [(token, choice) for token in tokens for choice in choices], case.places)
-    if how in ("most likely first", "highest score first"):
-        logits = run.tree["logits"]
-        marks = (logits.softmax(-1) if how == "most likely first" else logits).gather(1, experts)
-        return in_turn(experts, sorted(by_choice, key=lambda at: -float(marks[at])), case.places)
-    if how == "each choice has its own":
-        return torch.cat([in_turn(experts[:, [i]], [(token, 0) for token in tokens], case.places) for i in choices], 1)
-    if how == "whole tokens":
-        return in_turn(experts, by_choice, case.places).all(1, keepdim=True).expand(-1, case.k)
-    if how in ("one place more", "one place less"):
-        return in_turn(experts, by_choice, case.places + (1 if how == "one place more" else -1))
-    if how == "choices for tokens":
-        return in_turn(experts, by_choice, case.places).t().reshape(-1, case.k)
-    if how == "last ones":
-        return in_turn(experts, by_choice[::-1], case.places)
-    return ~in_turn(experts, by_choice, case.places)
-
-
-def kept_is(how: str) -> Callable[[CaseRun[Routing]], Any]:
-    """A hint's condition: the choices that have a place are those of a mistake; CANNOT_TELL where these are right."""
-
-    def when(run: CaseRun[Routing]) -> Any:
-        if not torch.equal(run.got["kept"], made_kept(run, how)):
-            return False
-        return True if kept_are_the_first(run) else CANNOT_TELL
-
-    return when
-
-
-@once
-def shares(run: CaseRun[Routing]) -> tuple[Tensor, Tensor]:
-    """By expert the share of tokens that chose it, and its mean probability; float64."""
-    chances = run.tree["logits"].double().softmax(-1)
-    counts = run.expected["experts"].flatten().bincount(minlength=run.case.n_experts)
-    return counts.double() / run.case.n_tokens, chances.mean(0)
-
-
-def loss_is(made: Callable[[CaseRun[Routing]], Tensor | float]) -> Callable[[CaseRun[Routing]], Any]:
-    """A hint's condition: the loss is that of a mistake; CANNOT_TELL where the mistake changes nothing."""
-
-    def when(run: CaseRun[Routing]) -> Any:
-        got = run.got["loss"]
-        wrong = torch.as_tensor(made(run)).to(torch.float32)
-        if compare(run.expected["loss"], wrong, CLOSE) is None:
-            return CANNOT_TELL
-        return compare(wrong, torch.as_tensor(got).to(torch.float32), CLOSE) is None
-
-    return when
-
-
-def first_choices(run: CaseRun[Routing]) -> Tensor:
-    first = run.expected["experts"][:, 0].bincount(minlength=run.case.n_experts) / run.case.n_tokens
-    return run.case.n_experts * (first * shares(run)[1]).sum()
-
-
-def of_the_chosen(run: CaseRun[Routing]) -> Tensor:
-    """Mean probabilities with those of experts that a token did not choose left out."""
-    chances = run.tree["logits"].double().softmax(-1)
-    chosen = torch.zeros_like(chances).scatter_(1, run.expected["experts"], 1.0)
-    return run.case.n_experts * (shares(run)[0] * (chances * chosen).mean(0)).sum()
-
-
-def probabilities_renewed(run: CaseRun[Routing]) -> Tensor:
-    """As `of_the_chosen`, with a token's probabilities divided so that those of its choices add up to 1."""
-    best = run.tree["logits"].double().topk(run.case.k)
-    chances = torch.zeros_like(run.tree["logits"], dtype=torch.float64).scatter_(
-        1, best.indices, best.values.softmax(-1)
-    )
-    return run.case.n_experts * (shares(run)[0] * chances.mean(0)).sum()
-
-
-def no_gradient(run: CaseRun[Routing]) -> Any:
-    if compare(run.expected["loss"], torch.as_tensor(run.got["loss"]).float(), CLOSE) is not None:
-        return False
-    if bool((run.expected["gradient"].abs() < 1e-6).all()):
-        return CANNOT_TELL
-    return bool((run.got["gradient"] == 0).all())
+from labkit.oracles.hints import any_of
+from labkit.oracles.lab19.capacity_mistakes import (
+    capacity_is,
+    experts_are,
+    first_choices,
+    is_float,
+    kept_is,
+    loss_is,
+    no_gradient,
+    of_the_chosen,
+    probabilities_renewed,
+    shares,
+    twice_rounded,
+)
+from labkit.oracles.lab19.capacity_values import CLOSE, capacity_is_right, expect, kept_are_the_first, load
+from labkit.spec import Hint, Observation, Oracle
 
 
 def in_words(run: Observation) -> str:

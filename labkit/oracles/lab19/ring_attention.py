@@ -10,7 +10,6 @@ from labkit.oracles.lab19.ring_mistakes import (
     backward_is,
     counted_from_own_lse,
     forward_is,
-    gradients_scaled,
     hops_short,
     joined,
     keys_in_own_places,
@@ -23,6 +22,7 @@ from labkit.oracles.lab19.ring_mistakes import (
     own_queries_only,
     without_the_last,
 )
+from labkit.oracles.lab19.scaled import gradients_scaled
 from labkit.oracles.lab19.whole_attention import CLOSE, expect
 from labkit.spec import Budget, CaseRun, Hint, Observation, Oracle
 
@@ -172,7 +172,7 @@ RING_ATTENTION = Oracle(
             "The gradient of q is that of the last block alone. Every block of keys adds to it.",
         ),
         Hint(
-            gradients_scaled,
+            gradients_scaled(("d_k", "d_v")),
             "The gradients of k and v are n or 1/n times the right ones. They are sums over the queries of all ranks: "
             "each rank adds its contribution once, and nothing is averaged.",
         ),

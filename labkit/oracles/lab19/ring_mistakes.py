@@ -171,20 +171,5 @@ def of_queries(run: CaseRun[Ring], rank: int, source: int) -> Tensor:
     return d_scores_of(run, rank, source, share, out) @ wide(run, "k")[source]
 
 
-def gradients_scaled(run: CaseRun[Ring]) -> Any:
-    """The gradients of k and v are n or 1/n times the right ones."""
-    if run.case.forward_only:
-        return CANNOT_TELL
-    n = run.case.n_ranks
-    return any(
-        all(
-            compare(factor * a[name], b[name], CLOSE) is None
-            for a, b in zip(run.expected["ranks"], run.got["ranks"], strict=True)
-            for name in ("d_k", "d_v")
-        )
-        for factor in (n, 1 / n)
-    )
-
-
 def counted_from_own_lse(run: CaseRun[Ring], rank: int) -> Pair:
     return added([parts(run, query, rank, True) for query in range(run.case.n_ranks)])

@@ -13,6 +13,7 @@ from torch import Tensor
 from labkit.compare import compare
 from labkit.exercises.lab19.ulysses import NAMES, Trade, causal_attention
 from labkit.oracles.hints import Condition, once
+from labkit.oracles.lab19.scaled import gradients_scaled
 from labkit.oracles.lab19.whole_attention import CLOSE
 from labkit.spec import CANNOT_TELL, CaseRun
 
@@ -149,19 +150,9 @@ def some_without_gradient(run: CaseRun[Trade]) -> Any:
     return outputs_are_right(run) and any(one[name] is None for one in run.got["ranks"] for name in GRADIENTS)
 
 
-def gradients_scaled(run: CaseRun[Trade]) -> bool:
+def right_but_for_a_factor(run: CaseRun[Trade]) -> Any:
     """The output is right, and each gradient is n or 1/n times the right one, or their squares."""
-    if not outputs_are_right(run):
-        return False
-    n = run.case.n_ranks
-    return any(
-        all(
-            compare(factor * a[name], b[name], CLOSE) is None
-            for a, b in zip(run.expected["ranks"], run.got["ranks"], strict=True)
-            for name in GRADIENTS
-        )
-        for factor in (n, 1 / n, n**2, 1 / n**2)
-    )
+    return outputs_are_right(run) and gradients_scaled(GRADIENTS, powers=(1, -1, 2, -2))(run)
 
 
 def raised(run: CaseRun[Trade]) -> set[str]:

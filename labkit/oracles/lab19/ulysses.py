@@ -14,7 +14,6 @@ from labkit.oracles.lab19.trade_mistakes import (
     every_nth_head,
     expect,
     gradients_of,
-    gradients_scaled,
     looks_at_queries_only,
     merged_as_it_came,
     not_refused,
@@ -25,6 +24,7 @@ from labkit.oracles.lab19.trade_mistakes import (
     refused_here_and_there,
     refused_in_another_way,
     refused_too_late,
+    right_but_for_a_factor,
     some_without_gradient,
     without_gradient,
 )
@@ -173,7 +173,7 @@ ULYSSES = Oracle(
             "too, swap ranks and heads. reshape or view alone moves nothing.",
         ),
         Hint(
-            gradients_scaled,
+            right_but_for_a_factor,
             "The output is right, and the gradients are a multiple of the right ones. Each rank has heads of its own, "
             "so there is nothing to add or average over ranks.",
         ),
