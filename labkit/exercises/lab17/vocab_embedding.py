@@ -26,10 +26,15 @@ class Table(Case):
 
 
 def table_inputs(case: Table, gen: torch.Generator) -> dict[str, Any]:
-    """tokens, some of them twice, and the gradient of what is looked up, for all; each rank's rows."""
+    """tokens, some of them twice, and the gradient of what is looked up, for all; each rank's rows.
+
+    Where there are several ranks, rank 0's last row and rank 1's first one are among those looked up.
+    """
     highest = case.vocab - case.rows * case.idle
     tokens = torch.randint(highest, case.tokens, generator=gen)
     tokens.flatten()[-1] = tokens.flatten()[0]
+    if case.n_ranks > 1:
+        tokens.flatten()[1:3] = torch.tensor([case.rows - 1, case.rows])
     return {
         "tokens": tokens,
         "dout": 0.5 + torch.rand(*case.tokens, case.width, generator=gen),
