@@ -1,176 +1,31 @@
-"""Lab 18: what is true of interleaved 1F1B: the published bubble, and so many chunks kept alive."""
+"""Lab 18: the oracle of interleaved 1F1B: the published bubble, and so many chunks kept alive.
+
+What is due stands in `looped_passes`, and what mistakes look like in `looped_mistakes`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
-
-from labkit.exercises.lab18.interleaved import Looped, passes_of, play_looped
-from labkit.exercises.lab18.orders import BadEntry
-from labkit.oracles.hints import Condition, once
-from labkit.oracles.lab18.schedules import TINY, Orders, forward_first, longest_wait
-from labkit.pipeline import Action, ScheduleError, ScheduleRun, in_a_strip
-from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle
-from labkit.torch_oracles import schedule_ops
-
-Told = Callable[[CaseRun[Looped]], object]
-
-
-@once
-def listed(run: CaseRun[Looped]) -> Orders:
-    """The passes of each rank. Raises BadEntry."""
-    return passes_of(run.got["orders"], run.case)
-
-
-@once
-def played(run: CaseRun[Looped]) -> ScheduleRun:
-    """Raises BadEntry and ScheduleError."""
-    return play_looped(listed(run), run.case)
-
-
-def is_a_schedule(run: CaseRun[Looped]) -> str | None:
-    """Every stage runs every micro-batch forward and backward once, and no pass waits for ever."""
-    try:
-        played(run)
-    except (BadEntry, ScheduleError) as error:
-        return str(error)
-    return None
-
-
-@lru_cache(maxsize=256)
-def due(case: Looped) -> float:
-    """A rank computes for n_passes pairs, and waits for p - 1 chunks forward and as many back.
-
-    Where messages take time, what PyTorch's own order takes.
-    """
-    if case.transfer:
-        orders = schedule_ops("Interleaved1F1B", case.n_ranks, case.n_microbatches, case.n_chunks)
-        return play_looped(orders, case).makespan
-    return (case.n_passes + case.n_ranks - 1) * (case.forward + case.backward)
-
-
-def may_keep(case: Looped, rank: int) -> int:
-    """So many chunks' activations a rank keeps at most."""
-    return min(case.n_passes, 2 * (case.n_ranks - rank - 1) + (case.n_chunks - 1) * case.n_ranks + 1)
-
-
-def keeps_little(run: CaseRun[Looped]) -> str | None:
-    """No rank keeps more than that."""
-    for rank, kept in enumerate(played(run).peak_live):
-        if kept > may_keep(run.case, rank):
-            return (
-                f"rank {rank} keeps the activations of {kept} chunks at once, and {may_keep(run.case, rank)} are enough"
-            )
-    return None
-
-
-def is_short(run: CaseRun[Looped]) -> str | None:
-    """It takes no longer than it should."""
-    taken, possible = played(run).makespan, due(run.case)
-    if taken > possible + TINY:
-        return f"the step takes {taken:g} units of time in this order, and {possible:g} are possible"
-    return None
-
-
-def warm_up(wrong: Callable[[Looped, int], int]) -> Told:
-    """The condition that so many forward passes come first on every rank, as a mistake has it; never more than there
-    are. Where it has as many as there should be, nobody can tell."""
-
-    def when(run: CaseRun[Looped]) -> object:
-        ranks = range(run.case.n_ranks)
-        mistake = [max(1, min(run.case.n_passes, wrong(run.case, rank))) for rank in ranks]
-        if mistake == [may_keep(run.case, rank) for rank in ranks]:
-            return CANNOT_TELL
-        return [forward_first(order) for order in listed(run)] == mistake
-
-    return when
-
-
-def walk(run: CaseRun[Looped], kind: str, rank: int = 0) -> list[tuple[int, int]]:
-    """The (chunk, micro-batch) that a rank goes through, forward or backward."""
-    return [(one.stage // run.case.n_ranks, one.microbatch) for one in listed(run)[rank] if one.kind == kind]
-
-
-def with_chunks(condition: Condition) -> Told:
-    """The condition, asked where there are several chunks and more than one micro-batch."""
-
-    def when(run: CaseRun[Looped]) -> object:
-        return condition(run) if run.case.n_chunks > 1 and run.case.n_microbatches > 1 else CANNOT_TELL
-
-    return when
-
-
-def chunk_after_chunk(run: CaseRun[Looped]) -> object:
-    """All micro-batches go forward through one chunk before the next. If they are as many as the ranks, they should."""
-    case = run.case
-    if case.n_chunks == 1 or case.n_microbatches <= case.n_ranks:
-        return CANNOT_TELL
-    return walk(run, "F") == [(chunk, i) for chunk in range(case.n_chunks) for i in range(case.n_microbatches)]
-
-
-def one_at_a_time(run: CaseRun[Looped]) -> object:
-    """Each micro-batch goes forward through all chunks before the next one. On one rank, this is as it should be."""
-    case = run.case
-    if case.n_chunks == 1 or case.n_ranks == 1:
-        return CANNOT_TELL
-    return walk(run, "F") == [(chunk, i) for i in range(case.n_microbatches) for chunk in range(case.n_chunks)]
-
-
-def first_chunk_goes_back_first(run: CaseRun[Looped]) -> bool:
-    return walk(run, "B")[0][0] == 0
-
-
-def one_chunk_s_worth(run: CaseRun[Looped]) -> bool:
-    """Every rank lists n_microbatches forward passes, and not n_chunks times as many."""
-    return all(len(walk(run, "F", rank)) == run.case.n_microbatches for rank in range(run.case.n_ranks))
-
-
-def same_group_again(run: CaseRun[Looped]) -> object:
-    """Only the first n_ranks micro-batches are named."""
-    if run.case.n_microbatches <= run.case.n_ranks:
-        return CANNOT_TELL
-    named = {one.microbatch for order in listed(run) for one in order}
-    return named == set(range(run.case.n_ranks))
-
-
-def names_stages(run: CaseRun[Looped]) -> object:
-    """Chunks are named by the numbers of the stages that they are. On one rank both are the same."""
-    case = run.case
-    if case.n_ranks == 1:
-        return CANNOT_TELL
-    named = [{entry[1] for entry in order} for order in run.got["orders"]]
-    return all(one == set(range(rank, case.n_ranks * case.n_chunks, case.n_ranks)) for rank, one in enumerate(named))
-
-
-def swaps_chunk_and_micro_batch(run: CaseRun[Looped]) -> object:
-    """The micro-batch stands before the chunk. Where they are as many, nobody can tell."""
-    case = run.case
-    if case.n_chunks == case.n_microbatches:
-        return CANNOT_TELL
-    named = [[{entry[place] for entry in order} for place in (1, 2)] for order in run.got["orders"]]
-    return all(one == [set(range(case.n_microbatches)), set(range(case.n_chunks))] for one in named)
-
-
-def past_the_last(run: CaseRun[Looped]) -> object:
-    """The warm-up would be longer than all there is to run, and micro-batches are listed that do not exist."""
-    case = run.case
-    if 2 * (case.n_ranks - 1) + (case.n_chunks - 1) * case.n_ranks <= case.n_passes:
-        return False
-    return max(one.microbatch for order in listed(run) for one in order) >= case.n_microbatches
-
-
-def is_cut_short(run: CaseRun[Looped]) -> bool:
-    """All forward passes are there, and rank 0 lacks backward passes."""
-    return len(walk(run, "F")) == run.case.n_passes > len(walk(run, "B"))
-
-
-def no_triples(run: CaseRun[Looped]) -> bool:
-    """What was returned cannot be read at all."""
-    return not all(
-        isinstance(entry, list | tuple) and len(entry) == 3 and type(entry[1]) is int and type(entry[2]) is int
-        for order in run.got["orders"]
-        for entry in order
-    )
+from labkit.exercises.lab18.interleaved import Looped
+from labkit.oracles.lab18.looped_mistakes import (
+    chunk_after_chunk,
+    first_chunk_goes_back_first,
+    is_cut_short,
+    names_stages,
+    newest_goes_back_first,
+    no_triples,
+    one_at_a_time,
+    one_chunk_s_worth,
+    past_the_last,
+    same_group_again,
+    some_twice_or_missing,
+    swaps_chunk_and_micro_batch,
+    warm_up,
+    with_chunks,
+)
+from labkit.oracles.lab18.looped_passes import is_a_schedule, is_short, keeps_little, may_keep, played
+from labkit.oracles.lab18.schedules import longest_wait
+from labkit.pipeline import Action, ScheduleError, in_a_strip
+from labkit.spec import CaseRun, Hint, Oracle
 
 
 def strip(run: CaseRun[Looped]) -> str | None:
@@ -242,6 +97,11 @@ INTERLEAVED = Oracle(
             "Backward, a micro-batch meets the chunks from the last to the first: start with chunk n_chunks - 1.",
         ),
         Hint(
+            newest_goes_back_first,
+            "The first gradient that comes back is that of micro-batch 0. The micro-batches come in the same order "
+            "backward as forward. Only the chunks run the other way.",
+        ),
+        Hint(
             chunk_after_chunk,
             "All micro-batches go through one chunk before any goes through the next one, so the last stage starts "
             "late and everything is kept until then. Take n_ranks micro-batches through one chunk, then the same ones "
@@ -261,6 +121,12 @@ INTERLEAVED = Oracle(
             warm_up(lambda case, rank: case.n_ranks - rank),
             "This is the warm-up of plain 1F1B. Now the first gradient comes back only after the micro-batch has been "
             "through all chunks: n_chunks - 1 more rounds of n_ranks forward passes.",
+        ),
+        Hint(
+            warm_up(lambda case, rank: case.n_chunks * (case.n_ranks - rank - 1) + 1),
+            "This is the warm-up of plain 1F1B, multiplied by n_chunks. But the first gradient of the last rank, too, "
+            "comes back only after micro-batch 0 has been through all its chunks: before that, it runs n_ranks "
+            "micro-batches through each chunk but the last.",
         ),
         Hint(
             warm_up(lambda case, rank: 2 * (case.n_ranks - rank - 1) + 1),
@@ -294,6 +160,22 @@ INTERLEAVED = Oracle(
             warm_up(lambda case, rank: 2 * (case.n_ranks - rank - 1) + (case.n_chunks - 1) * case.n_ranks),
             "The warm-up is one forward pass too short: it should have 2 (p - r - 1) + (v - 1) p of them. Then come "
             "pairs of one forward and one backward pass, the forward pass first.",
+        ),
+        Hint(
+            warm_up(lambda case, rank: 2 * (case.n_ranks - rank) + (case.n_chunks - 1) * case.n_ranks + 1),
+            "The warm-up is two forward passes too long on every rank: ranks are numbered from 0, and it should have "
+            "2 (p - r - 1) + (v - 1) p of them.",
+        ),
+        Hint(
+            warm_up(lambda case, rank: min(case.n_microbatches, may_keep(case, rank) - 1) + 1),
+            "The warm-up is cut off at n_microbatches. A rank runs n_chunks * n_microbatches forward passes: cut it "
+            "off there.",
+        ),
+        Hint(
+            some_twice_or_missing,
+            "Some rank lists a pass twice, or leaves one out. Each pair of a chunk and a micro-batch comes once "
+            "forward and once backward: write down both numbers for k = 0, 1, 2, ..., and look for the first pair "
+            "that is not as it should be.",
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""Lab 18: what the simulated devices wait in naive model parallelism, and what the usual mistakes look like.
+"""Lab 18: the oracle of naive model parallelism: what the simulated devices wait.
 
 The figures of the public cases are stored: they are those of a program that sends and receives on the simulator.
 Students have this file, so neither the program nor the formulas stand here.
@@ -7,14 +7,29 @@ Students have this file, so neither the program nor the formulas stand here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from labkit.exercises.lab18.naive_idle import NAIVE_IDLE as EXERCISE
 from labkit.exercises.lab18.naive_idle import Stages
 from labkit.oracles.calls import as_call
-from labkit.oracles.hints import Condition
-from labkit.spec import CANNOT_TELL, CaseRun, Hint, Observation, Oracle, Tolerance
+from labkit.oracles.hints import any_of
+from labkit.oracles.lab18.idle_mistakes import (
+    CLOSE,
+    alone,
+    averages,
+    before_it_ends,
+    busy_shares,
+    forward_only,
+    from_the_other_end,
+    of_stages,
+    over_one_link,
+    rounded_to,
+    shares_are,
+    shares_are_times,
+    speedup_is,
+    with_messages,
+)
+from labkit.spec import CaseRun, Hint, Observation, Oracle, Tolerance
 
 MEASURED = (
     ((3 / 4, 3 / 4, 3 / 4, 3 / 4), 1.0),
@@ -24,9 +39,6 @@ MEASURED = (
     ((0.0,), 1.0),
 )
 """Idle shares by stage and the speed-up, a row for each public case."""
-CLOSE = 1e-6
-
-Shares = Callable[[Stages], Sequence[float]]
 
 
 def expect(run: CaseRun[Stages]) -> dict[str, Any]:
@@ -39,100 +51,6 @@ def in_words(run: Observation) -> str:
     """The call that a case stands for."""
     times = [list(one) for one in (run.case.forward_ms, run.case.backward_ms, run.case.transfer_ms)]
     return f"{as_call('idle_shares', *times)}, and speedup of the same stages"
-
-
-def beside(case: Stages, stage: int) -> float:
-    """The transfer times of a stage's links together: one message over each of them."""
-    return sum(case.transfer_ms[max(stage - 1, 0) : stage + 1])
-
-
-def computes(case: Stages, stage: int) -> float:
-    return case.forward_ms[stage] + case.backward_ms[stage]
-
-
-def alone(case: Stages) -> float:
-    return sum(case.forward_ms) + sum(case.backward_ms)
-
-
-def of_stages(idle: Callable[[Stages, int], float]) -> Shares:
-    return lambda case: [idle(case, stage) for stage in range(len(case.forward_ms))]
-
-
-def with_messages(n_way: int, n_talk: int) -> Shares:
-    """The step has n_way messages over each link, and a stage is busy with n_talk of each of its links."""
-    return of_stages(
-        lambda case, stage: (
-            1 - (computes(case, stage) + n_talk * beside(case, stage)) / (alone(case) + n_way * sum(case.transfer_ms))
-        )
-    )
-
-
-def over_one_link(before: int) -> Shares:
-    """A stage is busy with the messages of one link alone: of the one to the next stage, or with -1 of the other."""
-
-    def busy(case: Stages, stage: int) -> float:
-        link = stage + before
-        return computes(case, stage) + 2 * (case.transfer_ms[link] if 0 <= link < len(case.transfer_ms) else 0)
-
-    return of_stages(lambda case, stage: 1 - busy(case, stage) / (alone(case) + 2 * sum(case.transfer_ms)))
-
-
-def forward_only(case: Stages, stage: int) -> float:
-    step_ms = sum(case.forward_ms) + sum(case.transfer_ms)
-    return 1 - (case.forward_ms[stage] + beside(case, stage)) / step_ms
-
-
-def before_it_ends(case: Stages, stage: int) -> float:
-    """Until its own last message, not until the end of the step."""
-    above = range(stage)
-    rest_ms = sum(case.backward_ms[one] for one in above) + sum(case.transfer_ms[: max(stage - 1, 0)])
-    end_ms = alone(case) + 2 * sum(case.transfer_ms) - rest_ms
-    return 1 - (computes(case, stage) + 2 * beside(case, stage)) / end_ms
-
-
-def shares_are(*wrong: Shares, of_right: Callable[[float], float] | None = None) -> Condition:
-    """The shares are those of a mistake; CANNOT_TELL where none changes anything. of_right: a function of each right
-    share, in place of mistakes."""
-
-    def when(run: CaseRun[Stages]) -> Any:
-        right = run.expected["shares"]
-        made = [[of_right(share) for share in right]] if of_right else [list(one(run.case)) for one in wrong]
-        made = [one for one in made if not same(one, right)]
-        if not made:
-            return CANNOT_TELL if same(run.got["shares"], right) else False
-        return any(same(run.got["shares"], one) for one in made)
-
-    return when
-
-
-def shares_are_times(run: CaseRun[Stages]) -> Any:
-    """The shares are multiplied by the time of the step. CANNOT_TELL where nothing is idle."""
-    right = run.expected["shares"]
-    if not any(right):
-        return CANNOT_TELL
-    step_ms = alone(run.case) / run.expected["speedup"]
-    return same(run.got["shares"], [share * step_ms for share in right])
-
-
-def same(some: Any, others: Sequence[float]) -> bool:
-    if not isinstance(some, list) or len(some) != len(others):
-        return False
-    return all(isinstance(a, float) and math.isclose(a, b, abs_tol=CLOSE) for a, b in zip(some, others))
-
-
-def speedup_is(*wrong: Callable[[CaseRun[Stages]], float]) -> Condition:
-    """The shares are right and the speed-up is that of a mistake; CANNOT_TELL where none changes anything."""
-
-    def when(run: CaseRun[Stages]) -> Any:
-        got, right = run.got["speedup"], run.expected["speedup"]
-        if not same(run.got["shares"], run.expected["shares"]):
-            return False
-        made = [one for one in (wrong_one(run) for wrong_one in wrong) if not math.isclose(one, right, rel_tol=CLOSE)]
-        if not made:
-            return CANNOT_TELL if isinstance(got, float) and math.isclose(got, right, rel_tol=CLOSE) else False
-        return any(math.isclose(got, one, rel_tol=CLOSE) for one in made)
-
-    return when
 
 
 def fact(run: CaseRun[Stages]) -> str | None:
@@ -156,6 +74,10 @@ NAIVE_IDLE = Oracle(
     axis="other numbers of stages, and times of passes and transfers that all differ",
     fact=fact,
     unusable={"object is not iterable": "idle_shares returns a list with one share for each stage."},
+    errors={
+        "index out of range": "If this came from transfer_ms[...]: it has one entry fewer than there are stages, and "
+        "none for a single stage. The first stage has no link before it, and the last one none after it."
+    },
     diagnose=(
         Hint(
             shares_are(with_messages(2, 0)),
@@ -168,12 +90,12 @@ NAIVE_IDLE = Oracle(
             "with a message over each link.",
         ),
         Hint(
-            shares_are(with_messages(1, 1)),
+            shares_are(with_messages(1, 1), with_messages(1, 2)),
             "Each link carries two messages in a step: the activation on the way there, and its gradient on the way "
             "back.",
         ),
         Hint(
-            shares_are(with_messages(0, 0)),
+            shares_are(with_messages(0, 0), with_messages(0, 1), with_messages(0, 2)),
             "While a message travels, all other stages wait: the step takes as long as all passes *and* all transfers "
             "together.",
         ),
@@ -186,6 +108,11 @@ NAIVE_IDLE = Oracle(
             shares_are(over_one_link(0), over_one_link(-1)),
             "A stage in the middle has two links, one to the stage before it and one to the next, and it is busy with "
             "the messages of both.",
+        ),
+        Hint(
+            from_the_other_end,
+            "For stage 0, transfer_ms[i - 1] is transfer_ms[-1], which is the last link: Python counts negative "
+            "indices from the end. The first stage has no link before it.",
         ),
         Hint(
             shares_are(with_messages(4, 2)),
@@ -209,6 +136,15 @@ NAIVE_IDLE = Oracle(
             "Return shares between 0 and 1, not percent.",
         ),
         Hint(
+            any_of(*(shares_are(of_right=rounded_to(digits)) for digits in (2, 3, 4))),
+            "These shares are rounded. Return them as they are.",
+        ),
+        Hint(
+            averages,
+            "Every stage has the same share here, the mean over all of them. But stages compute for different times, "
+            "and a stage in the middle talks over two links: divide the idle time of each stage by the step.",
+        ),
+        Hint(
             shares_are(of_right=lambda share: share / (1 - share)),
             "This is idle time divided by busy time. Divide by the time of the whole step.",
         ),
@@ -229,6 +165,11 @@ NAIVE_IDLE = Oracle(
             speedup_is(
                 lambda run: float(len(run.case.forward_ms)),
                 lambda run: len(run.case.forward_ms) * run.expected["speedup"],
+                lambda run: alone(run.case) / (max(run.case.forward_ms) + max(run.case.backward_ms)),
+                lambda run: (
+                    alone(run.case)
+                    / (max(run.case.forward_ms) + max(run.case.backward_ms) + 2 * sum(run.case.transfer_ms))
+                ),
             ),
             "The stages work one after the other, not at the same time: p devices do not make a step p times as fast.",
         ),
@@ -238,6 +179,16 @@ NAIVE_IDLE = Oracle(
                 lambda run: alone(run.case) / (alone(run.case) + sum(run.case.transfer_ms)),
             ),
             "A step has a forward and a backward pass, and each link carries a message in both.",
+        ),
+        Hint(
+            speedup_is(lambda run: sum(busy_shares(run))),
+            "The shares in which stages are busy were added up, and stages are also busy with messages. One device "
+            "sends none: divide the time of all passes by that of the step.",
+        ),
+        Hint(
+            speedup_is(lambda run: sum(busy_shares(run)) / len(run.case.forward_ms)),
+            "This is the mean share in which a device is busy, and no speed-up: divide the time of all passes by that "
+            "of the step.",
         ),
     ),
 )

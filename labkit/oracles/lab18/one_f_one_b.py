@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import accumulate
 
 from labkit.exercises.lab18.orders import Pipe, play
 from labkit.oracles.lab18.schedules import (
@@ -102,8 +103,8 @@ def empties_in_between(run: CaseRun[Pipe]) -> object:
     """Stage 0 lets the pipeline run empty before the end: it holds nothing after some pass in the middle."""
     if run.case.n_microbatches <= run.case.n_stages or run.case.n_stages == 1:
         return CANNOT_TELL
-    counts = [held for _, held in played(run, NAME).live(0)]
-    return 0 in counts[1:-1] and max(counts) > 1
+    counts = list(accumulate(1 if action.kind == "F" else -1 for action in listed(run, NAME)[0]))
+    return 0 in counts[:-1] and max(counts) > 1
 
 
 ONE_F_ONE_B = Oracle(
@@ -133,8 +134,9 @@ ONE_F_ONE_B = Oracle(
         ),
         Hint(
             empties_in_between,
-            "The pipeline runs empty in the middle of the step and fills up again, and each time costs a bubble. After "
-            "each backward pass, run the forward pass of one new micro-batch.",
+            "Stage 0 goes back through everything that it holds before it takes a new micro-batch, so the pipeline "
+            "runs empty in the middle of the step and has to fill up again. After each backward pass, run the forward "
+            "pass of one new micro-batch.",
         ),
         Hint(
             warm_up(lambda case, stage: stage + 1),

@@ -110,6 +110,18 @@ def counted_from_one(what: str) -> Condition:
     return when
 
 
+def as_many_as_stages(what: str) -> Callable[[CaseRun[Pipe]], object]:
+    """Every stage names micro-batches 0 to n_stages - 1. Where there are as many as stages, it should."""
+
+    def when(run: CaseRun[Pipe]) -> object:
+        if run.case.n_microbatches == run.case.n_stages:
+            return CANNOT_TELL
+        named = [{action.microbatch for action in order} for order in listed(run, what)]
+        return all(one == set(range(run.case.n_stages)) for one in named)
+
+    return when
+
+
 def all_the_way_one_by_one(what: str) -> Callable[[CaseRun[Pipe]], object]:
     """Every stage turns each micro-batch round before the next one. Of one micro-batch nobody can tell."""
 
@@ -146,6 +158,10 @@ def no_schedule_hints(what: str) -> tuple[Hint, ...]:
         Hint(
             counted_from_one(what),
             "The micro-batches are numbered from 0: the last one is n_microbatches - 1.",
+        ),
+        Hint(
+            as_many_as_stages(what),
+            "There are as many micro-batches in these lists as there are stages. Every stage runs all n_microbatches.",
         ),
         Hint(
             kind_is(what, "twice"),
