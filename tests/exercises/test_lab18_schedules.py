@@ -9,17 +9,18 @@ from functools import cache
 
 import pytest
 
+from grading.demo.examples import example
 from grading.hidden.lab18.interleaved import looped
 from grading.hidden.lab18.pipes import pipes
 from grading.hidden.lab18.shortest import shortest
-from grading.hidden.lab18.zero_bubble import BEST, uneven
+from grading.hidden.lab18.zero_bubble import BEST, NO_FIXED_ORDER, NOT_WHAT_BEGINS_FIRST, uneven
 from labkit.exercises.lab18.interleaved import Looped, play_looped, run_looped
 from labkit.exercises.lab18.orders import BadEntry, Pipe, entries_of, play, run_of
 from labkit.exercises.lab18.zero_bubble import ZERO_BUBBLE, Split, play_split, run_split, uniform
 from labkit.material.lab18_schedules import running_ahead, with_warm_up, without_reserve
 from labkit.oracles.lab18.gpipe import least
-from labkit.oracles.lab18.interleaved import due as due_looped
-from labkit.oracles.lab18.interleaved import may_keep
+from labkit.oracles.lab18.looped_passes import due as due_looped
+from labkit.oracles.lab18.looped_passes import may_keep
 from labkit.oracles.lab18.one_f_one_b import due, may_hold, reference
 from labkit.pipeline import Action, ScheduleError
 from labkit.torch_oracles import schedule_ops
@@ -120,6 +121,20 @@ def test_the_best_of_public_cases_is_found_again(case: Split) -> None:
 
 def test_the_best_of_hidden_cases_is_found_again() -> None:
     assert [shortest(uneven(seed, 0.0)) for seed in range(len(BEST))] == list(BEST)
+
+
+@pytest.mark.parametrize(
+    ("name", "seeds"),
+    [
+        ("the_same_order_whatever_it_takes", NO_FIXED_ORDER),
+        ("takes_what_is_there_first", NOT_WHAT_BEGINS_FIRST),
+        ("takes_what_is_there_first_where_stages_differ", NOT_WHAT_BEGINS_FIRST),
+    ],
+)
+def test_simple_rules_are_too_slow_for_the_hidden_cases_that_are_for_them(name: str, seeds: tuple[int, ...]) -> None:
+    zero_bubble = answers_in("18-zero-bubble", example("wrong", f"18-zero-bubble/{name}").source)["zero_bubble"]
+    for case in (uneven(seed, BEST[seed]) for seed in seeds):
+        assert sum(run_split(zero_bubble, case).idle) > 1.05 * (case.n_stages * case.best - case.busy) + 1e-9
 
 
 def test_the_published_order_is_the_shortest_where_all_passes_are_alike() -> None:

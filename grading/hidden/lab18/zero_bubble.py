@@ -53,6 +53,10 @@ BEST = (
     27.0,
 )
 """By seed."""
+NO_FIXED_ORDER = (5, 13, 16, 24, 35)
+"""Seeds of stages for which ZB-H1 is too slow, whatever the most is by which a weight gradient is put off."""
+NOT_WHAT_BEGINS_FIRST = (9, 11, 17, 36, 38)
+"""Seeds of stages for which it is too slow to run always what can begin first, input gradients before all else."""
 
 
 def uneven(seed: int, best: float) -> Split:
@@ -64,12 +68,14 @@ def uneven(seed: int, best: float) -> Split:
 
 
 def zero_bubble_cases(rng: random.Random) -> tuple[Split, ...]:
-    """Stages alike, deep and not, and three that are not alike."""
+    """Stages alike, deep and not, and three that are not alike: for two of them, a simple rule is not enough."""
     deep, wide = rng.randint(4, 6), rng.randint(2, 3)
+    seeds = [rng.choice(NO_FIXED_ORDER), rng.choice(NOT_WHAT_BEGINS_FIRST)]
+    seeds.append(rng.choice([seed for seed in range(len(BEST)) if seed not in seeds]))
     return (
         uniform(deep, rng.randint(deep, 4 * deep)),
         uniform(wide, rng.randint(wide, 4 * wide), time=rng.randint(1, 6) / 2),
-        *(uneven(seed, BEST[seed]) for seed in rng.sample(range(len(BEST)), 3)),
+        *(uneven(seed, BEST[seed]) for seed in seeds),
     )
 
 
