@@ -12,7 +12,8 @@ from labkit.plan import Cluster, Model, leonardo
 
 SIZES = ((24, 2048, 16, 4), (32, 4096, 32, 8), (48, 6144, 48, 8), (64, 8192, 64, 8))
 """Layers, width, heads, heads of keys and values."""
-N_PLANS = 6
+N_PLANS = 3
+"""Of all plans, beside those that tell the levels of ZeRO and the experts apart."""
 
 
 def dense(rng: random.Random) -> Model:
@@ -44,10 +45,16 @@ def some_cluster(rng: random.Random) -> Cluster:
 
 
 def some_case(rng: random.Random, model: Model, cluster: Cluster) -> Planned:
-    """With plans of all kinds, whether they fit or not; of experts, two that deal them out and shard them."""
+    """With plans of all kinds, whether they fit or not: one of each level of ZeRO that cuts among d and among c, and of
+    experts two that deal them out and shard them."""
     plans = list(all_plans(model, cluster))
+    of_levels = [
+        rng.choice([plan for plan in plans if plan.sharding == level and plan.data > 1 and plan.context > 1])
+        for level in (1, 2, 3)
+    ]
     dealt = [plan for plan in plans if plan.expert > 1 and plan.sharding > 1]
-    return planned(model, cluster, *rng.sample(plans, N_PLANS), *rng.sample(dealt, min(2, len(dealt))))
+    others = rng.sample(plans, N_PLANS)
+    return planned(model, cluster, *of_levels, *others, *rng.sample(dealt, min(2, len(dealt))))
 
 
 def plan_cases(rng: random.Random) -> tuple[Planned, ...]:

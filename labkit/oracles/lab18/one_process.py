@@ -21,6 +21,8 @@ Grads = list[list[Tensor]]
 """By rank, of its parameters in order."""
 Weigh = Callable[[Steps, list[int]], list[float]]
 """(case, tokens that count by micro-batch) -> by what each micro-batch's summed loss is multiplied."""
+LossOf = Callable[[Tensor, Tensor], Tensor]
+"""(logits, targets) of a micro-batch -> the sum of its tokens' losses."""
 Tie = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """(gradients of the first and of the last stage's use of the embedding) -> what the two stages end with."""
 
@@ -45,7 +47,12 @@ def _stages(run: CaseRun[Steps]) -> list[Stage]:
     return [make_stage(case.n_layers, case.width, case.vocab, run.tree["seed"], k) for k in range(case.n_ranks)]
 
 
-def _parts(run: CaseRun[Steps], stages: Sequence[Stage]) -> tuple[list[float], list[Grads]]:
+def summed(logits: Tensor, targets: Tensor) -> Tensor:
+    """The right one."""
+    return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum")
+
+
+def _parts(run: CaseRun[Steps], stages: Sequence[Stage], loss_of: LossOf = summed) -> tuple[list[float], list[Grads]]:
     """By micro-batch the summed loss and its gradients, each stage's embedding for itself."""
     tokens, targets = run.tree["ranks"][0]["tokens"], run.tree["ranks"][-1]["targets"]
     losses, parts = [], []
@@ -53,7 +60,7 @@ def _parts(run: CaseRun[Steps], stages: Sequence[Stage]) -> tuple[list[float], l
         x = ids
         for stage in stages:
             x = stage(x)
-        loss = F.cross_entropy(x.flatten(0, 1), target.flatten(), reduction="sum")
+        loss = loss_of(x, target)
         found = torch.autograd.grad(loss, [p for stage in stages for p in stage.parameters()])
         losses.append(float(loss.detach()))
         parts.append(by_stage(stages, found))
@@ -73,8 +80,9 @@ def place_of_tied(run: CaseRun[Steps], rank: int) -> int:
 
 
 @once
-def first_parts(run: CaseRun[Steps]) -> tuple[list[float], list[Grads]]:
-    return _parts(run, _stages(run))
+def first_parts(run: CaseRun[Steps], loss_of: LossOf = summed) -> tuple[list[float], list[Grads]]:
+    """Of the first step."""
+    return _parts(run, _stages(run), loss_of)
 
 
 def add_up(run: CaseRun[Steps], parts: list[Grads], factors: Sequence[float], tie: Tie) -> Grads:

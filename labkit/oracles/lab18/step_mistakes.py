@@ -8,11 +8,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from labkit.exercises.lab18.model import make_stage
+from labkit.exercises.lab18.model import IGNORED, make_stage
 from labkit.exercises.lab18.pipeline_step import Steps
 from labkit.oracles.hints import once
 from labkit.oracles.lab18.one_process import (
     Grads,
+    LossOf,
+    Weigh,
     add_up,
     both,
     by_stage,
@@ -20,6 +22,7 @@ from labkit.oracles.lab18.one_process import (
     first_grads,
     first_parts,
     place_of_tied,
+    summed,
     tokens_of,
 )
 from labkit.spec import CaseRun
@@ -75,6 +78,38 @@ def first_alone_has_both(first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
 
 def last_alone_has_both(first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
     return first, first + last
+
+
+def with_loss(run: CaseRun[Steps], loss_of: LossOf, weigh: Weigh = by_token) -> Grads:
+    """What another loss of each micro-batch leads to."""
+    return add_up(run, first_parts(run, loss_of)[1], weigh(run.case, tokens_of(run)), both)
+
+
+def next_token(logits: Tensor, targets: Tensor) -> Tensor:
+    """As if the targets were the tokens themselves: a token's logits are compared with the next target."""
+    return summed(logits[:, :-1], targets[:, 1:])
+
+
+def of_softmax(logits: Tensor, targets: Tensor) -> Tensor:
+    return summed(logits.softmax(-1), targets)
+
+
+@once
+def shifted(run: CaseRun[Steps]) -> Grads:
+    return with_loss(run, next_token)
+
+
+@once
+def shifted_and_counted(run: CaseRun[Steps]) -> Grads:
+    """Divided by the tokens that are left."""
+    targets = run.tree["ranks"][-1]["targets"]
+    n_left = sum(int((target[:, 1:] != IGNORED).sum()) for target in targets)
+    return with_loss(run, next_token, lambda case, n_tokens: [1 / n_left] * len(n_tokens))
+
+
+@once
+def softmaxed(run: CaseRun[Steps]) -> Grads:
+    return with_loss(run, of_softmax)
 
 
 @once

@@ -16,6 +16,7 @@ from labkit.oracles.lab19.plan_search import (
     fastest,
     fastest_by_value,
     neighbours,
+    seconds_where_each_fits,
 )
 from labkit.plan import Plan, broken_rules
 from labkit.spec import CANNOT_TELL, CaseRun, Hint, Rivals
@@ -165,8 +166,10 @@ def fits_in_gib(run: CaseRun[Planned]) -> bool:
 
 
 def each_fits(run: CaseRun[Planned]) -> bool:
-    """Every category fits by itself, and all together do not."""
-    return does_not_fit(run) and max(estimated(run).held.values()) <= run.case.the_cluster.memory_bytes
+    """The plan is the fastest of all whose categories fit each by itself, and together they do not."""
+    if not does_not_fit(run) or max(estimated(run).held.values()) > run.case.the_cluster.memory_bytes:
+        return False
+    return close(estimated(run).seconds, seconds_where_each_fits(run.case.the_model, run.case.the_cluster))
 
 
 def is_slow(run: CaseRun[Planned]) -> bool:
@@ -236,11 +239,6 @@ def mostly(term: str) -> Condition:
 CHOICE_HINTS = (
     *(Hint(rule_is(name), text) for name, text in RULE_HINTS.items()),
     Hint(
-        ignores_memory,
-        "The plan is faster than any that fits. Add up what device_bytes returns, and leave out plans that need "
-        "more than cluster.memory_bytes.",
-    ),
-    Hint(
         fits_in_gib,
         "The plan needs more than cluster.memory_bytes, but not more than memory_gb GiB. A GB has 10^9 bytes: compare "
         "with memory_bytes.",
@@ -249,6 +247,11 @@ CHOICE_HINTS = (
         each_fits,
         "Each of the four numbers of device_bytes fits, and together they do not. Compare their *sum* with "
         "cluster.memory_bytes.",
+    ),
+    Hint(
+        ignores_memory,
+        "The plan is faster than any that fits. Add up what device_bytes returns, and leave out plans that need "
+        "more than cluster.memory_bytes.",
     ),
     Hint(
         lambda run: least_memory(run) and slowest(run),

@@ -72,6 +72,16 @@ def fastest(model: Model, cluster: Cluster) -> Estimate | None:
     return min(fastest_by_value(model, cluster).values(), key=lambda one: one.seconds, default=None)
 
 
+@lru_cache(maxsize=64)
+def seconds_where_each_fits(model: Model, cluster: Cluster) -> float:
+    """The least time of all plans for which every category of memory fits by itself, as if it were alone."""
+    return min(
+        step_time(model, cluster, plan).total
+        for plan in all_plans(model, cluster)
+        if max(device_bytes(model, plan).values()) <= cluster.memory_bytes
+    )
+
+
 def neighbours(plan: Plan, model: Model, cluster: Cluster, knob: str) -> Iterator[Plan]:
     """The plan with another value of one knob: "micro_batch", "sharding" or "recompute"; none that breaks a rule."""
     values = {
