@@ -21,7 +21,8 @@ def prefetch_cases(rng: random.Random) -> tuple[Blocks, ...]:
         blocks(6, rng.uniform(0.65, 0.8), 2),
         blocks(rng.randint(4, 6), rng.uniform(0.3, 0.5), rng.randint(1, 2)),
         blocks(rng.randint(3, 5), rng.uniform(1.6, 2.5), rng.randint(1, 2)),
-        blocks(rng.randint(1, 2), rng.uniform(0.5, 1.5), 1),
+        blocks(2, rng.uniform(0.5, 1.5), 1),
+        blocks(1, rng.uniform(0.5, 1.5), 1),
     )
 
 

@@ -17,6 +17,8 @@ def texts(rng: random.Random) -> tuple[Text, ...]:
         Text(2 * n_long * rng.randint(32, 40) + 1, n_long),
         Text(2 * n_long * rng.randint(32, 40) + rng.randint(2, 2 * n_long - 1), n_long, 2),
         Text(rng.randint(n_short + 1, 2 * n_short - 1), n_short),
+        # However it is dealt, some rank has no token.
+        Text(rng.randint(2, n_short - 1), n_short),
         Text(rng.randint(20, 40), 2, 3),
         Text(rng.randint(5, 15), 1),
     )
