@@ -823,7 +823,8 @@ guesses.take("least waiting of a stage", None, unit="units")
 # end, each stage runs the weight gradients that are left.
 #
 # If the stages differ, build schedules pass by pass: of all passes that could come next on any stage, take one at
-# random. Build a thousand schedules like that, and keep the shortest.
+# random. Build a thousand schedules like that, and keep the shortest. That is a start, and not yet enough for every
+# case.
 #
 # </details>
 #
