@@ -10,7 +10,8 @@ undefined: accesses out of bounds, races, barriers that not all threads reach. I
 Not executed, and refused by name and line: textures and surfaces, malloc, calls by pointer (virtual functions among
 them), what an sm_80 does not have (TMA, wgmma, clusters, mbarriers), and matrix products of other shapes than m16n8k16.
 Headers that need libcu++ (cooperative_groups) are not installed. Races are looked for in shared memory, and in global
-memory between blocks; two threads of one block that race in global memory are not noticed. Caches are not simulated.
+memory between blocks; two threads of one block that race in global memory are not noticed. Equal values that threads
+store at one place by one instruction are no race here (`shadow.py` says why). Caches are not simulated.
 """
 
 from labkit.simt.compiling import Kernel, Kernels, compile_cuda

@@ -3,8 +3,12 @@
 For each granule (the size of the kernel's smallest access to shared memory): the last thread that wrote it, the last
 that read it, and whether several have read it. Two accesses race when they come from different threads, at least one
 writes, they are not both atomic, and neither a barrier of the block nor, within a warp, a __syncwarp() lies between
-them. Threads of one instruction that write the same value do not race. A barrier of some threads of a block orders
-these threads; accesses of the others from before it may then be forgotten, so that a race with them is missed.
+them. A barrier of some threads of a block orders these threads; accesses of the others from before it may then be
+forgotten, so that a race with them is missed.
+
+Threads that write the same value by one instruction do not race here. CUDA leaves open only which of them writes last
+(CUDA C++ Programming Guide, "Hardware Multithreading"), and the place holds that value whichever it is. Compute
+Sanitizer's racecheck ranks hazards without an effect as INFO, its lowest level, which it does not print by default.
 
 While all blocks do the same, one row stands for all of them.
 """
