@@ -790,6 +790,11 @@ guesses.settle("steps with all 32 warps busy", right.count(32))
 # Two **atomic** updates of one word may come in any order, because each is indivisible, so they are no race. An atomic
 # update and a plain read are. And each block has a shared memory of its own.
 #
+# Two plain writes of one word are a race, because nothing says which comes last. One case is harmless: if all threads of a
+# block store the *same* value by the same instruction, such as `count = 0`, the word holds it whichever was last. Our executor
+# says nothing then, nor does NVIDIA's `compute-sanitizer --tool racecheck` unless you ask for its lowest level, INFO. The
+# traces below do not tell what is written, so count every pair of plain writes that nothing orders as a race.
+#
 # A barrier has a danger of its own: a thread that comes to it waits for all others of its block. If one of them never comes,
 # they wait forever: a **deadlock**. (CUDA calls it undefined. Some GPUs go on, some hang. Both are wrong.)
 #
@@ -1720,10 +1725,10 @@ labkit.feature_row(
 # %% [markdown]
 # ## Open questions
 #
-# Two questions, 2 + 2 points. A person reads your answers, so no check responds at once. A few sentences each; numbers count
-# more than words.
+# There are two questions, worth 2 points each. A person reads your answers, so no check responds at once, and
+# `progress` does not count them. Write a few sentences for each; numbers count more than words.
 #
-# **A.** (2 points) A colleague ports a C program to CUDA line by line: each thread gets a piece of the array, as each core did
+# **A.** (2 points, read by a person) A colleague ports a C program to CUDA line by line: each thread gets a piece of the array, as each core did
 # before. Which rule of the CPU's memory hierarchy was the old program built for, which rule of the GPU's does the new one break,
 # and what do the two rules have in common? Give the cost as a number.
 
@@ -1741,7 +1746,7 @@ labkit.feature_row(
 # ### END SOLUTION
 
 # %% [markdown]
-# **B.** (2 points) Why is the fastest kernel often not the one with 100 % occupancy? Name what occupancy is for, what it costs, and
+# **B.** (2 points, read by a person) Why is the fastest kernel often not the one with 100 % occupancy? Name what occupancy is for, what it costs, and
 # one kernel for which 25 % is enough, with a number.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "10-open-occupancy", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
