@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import replace
 
 from labkit.exercises.lab01.function_calls import Call
 from labkit.exercises.lab10.chips import Chip
@@ -13,66 +11,16 @@ from labkit.oracles.calls import as_call
 from labkit.oracles.hints import not_written_yet
 from labkit.oracles.lab01.function_calls import is_blank
 from labkit.oracles.lab10.occupancy_answers import (
-    ALL,
     bandwidth_share,
     first_largest,
     on_sm,
     shares,
     true_result,
 )
+from labkit.oracles.lab10.occupancy_resident import RESIDENT_HINTS, near, of
 from labkit.oracles.lab10.sm import in_use, resident_blocks
 from labkit.simt.lanes import WARP
-from labkit.spec import CANNOT_TELL, CaseRun, Hint, Observation, Oracle, Rivals, Tolerance
-
-
-def near(found: float, wanted: float) -> bool:
-    return math.isclose(found, wanted, rel_tol=1e-6)
-
-
-def of(function: str, when: Callable[[tuple, object, object], object]) -> Callable[[CaseRun[Call]], object]:
-    """A diagnosis of one function: `when` gets (arguments, right, got).
-
-    `fastest` calls two of the others, as a rule, so that a mistake of theirs may show in it.
-    """
-
-    def diagnose(run: CaseRun[Call]) -> object:
-        if run.case.function == "fastest" and function in ("resident", "in_flight"):
-            return CANNOT_TELL
-        return run.case.function == function and when(arguments_of(run.case), run.expected["out"], run.got["out"])
-
-    return diagnose
-
-
-def filled_by(text: str, **changed: object) -> Hint:
-    """A hint on blocks that fit where a rule is forgotten."""
-    rules = replace(ALL, **changed)
-
-    def when(args: tuple, right: list, got: list) -> object:
-        return right[0] != got[0] == resident_blocks(*args, rules)
-
-    return Hint(of("resident", when), text)
-
-
-def part_of_a_warp(args: tuple, right: list, got: list) -> object:
-    """A warp that is only partly filled was left out, or counted as a part."""
-    threads, *others = args
-    warps = resident_blocks(WARP, *others, replace(ALL, limits_blocks=False, limits_shared=False))
-    played = resident_blocks(threads - threads % WARP, *others), int(warps * WARP / threads)
-    return threads % WARP != 0 and got[0] != right[0] and got[0] in played
-
-
-def rounded_up(args: tuple, right: list, got: list) -> object:
-    """min of the limits, the tightest of them rounded up."""
-    return got[0] == right[0] + 1 and all(
-        resident_blocks(*args, replace(ALL, **{f"limits_{one}": False})) >= right[0] for one in ("registers", "shared")
-    )
-
-
-def occupancy_is(wrong: Callable[[tuple, list], float]) -> Callable[[CaseRun[Call]], object]:
-    def when(args: tuple, right: list, got: list) -> object:
-        return got[0] == right[0] and near(float(got[1]), wrong(args, right))
-
-    return of("resident", when)
+from labkit.spec import CaseRun, Hint, Observation, Oracle, Rivals, Tolerance
 
 
 def pair_is(function: str, place: int, wrong: Callable[[tuple, list], float]) -> Callable[[CaseRun[Call]], object]:
@@ -83,6 +31,14 @@ def pair_is(function: str, place: int, wrong: Callable[[tuple, list], float]) ->
         return near(float(got[place]), made) and not near(made, right[place])
 
     return of(function, when)
+
+
+def room_in_one_wave(args: tuple, right: list, got: list) -> bool:
+    """The blocks over the room in one wave, or at most 1, beside the right number of waves."""
+    found = args[0] / (args[1] * args[2].n_sms)
+    return (
+        got[0] == right[0] and not near(got[1], right[1]) and any(near(got[1], one) for one in (found, min(1.0, found)))
+    )
 
 
 def needed(chip: Chip) -> float:
@@ -108,12 +64,21 @@ MISTAKEN_CHOICES: dict[str, Callable[[tuple, Chip], list[float]]] = {
     "last": shares,
     "block": lambda kernels, chip: [one[0] * one[3] * one[4] for one in kernels],
     "full": lambda kernels, chip: [one[3] * one[4] for one in kernels],
+    "least": lambda kernels, chip: [-share for share in shares(kernels, chip)],
+    "blocks": lambda kernels, chip: [
+        bandwidth_share(resident_blocks(*one[:3], chip), *one[3:], chip) for one in kernels
+    ],
+    "one load": lambda kernels, chip: [bandwidth_share(on_sm(one, chip), 1, one[4], chip) for one in kernels],
 }
 """What is compared instead of the shares of the bandwidth."""
 
 
 def choice_is(mistake: str) -> Callable[[CaseRun[Call]], object]:
-    return of("fastest", lambda args, right, got: int(got) == chosen_by(mistake, *args))
+    return of("fastest", lambda args, right, got: got == chosen_by(mistake, *args) and is_index(got))
+
+
+def is_index(got: object) -> bool:
+    return isinstance(got, int)
 
 
 def one_case(run: Observation) -> str:
@@ -126,60 +91,33 @@ def what_it_takes(run: CaseRun[Call]) -> str | None:
     """Of a wrong number of blocks: what these would take of the SM."""
     if (
         run.case.function != "resident"
-        or not 0 < run.got["out"][0] < 10**6
+        or not 0 <= run.got["out"][0] < 10**6
         or run.got["out"][0] == int(run.expected["out"][0])
     ):
         return None
-    n_blocks = int(run.got["out"][0])
+    n_blocks, right = int(run.got["out"][0]), int(run.expected["out"][0])
+    if n_blocks < right:
+        return f"there is room for more: {right} of these blocks take {in_use(right, *arguments_of(run.case))}"
     return f"{n_blocks} of these blocks take {in_use(n_blocks, *arguments_of(run.case))}"
 
 
-RESIDENT_HINTS = (
-    filled_by(
-        "Registers are handed out to a warp in units of 256: 65 registers for each of 32 threads are 2,080, so the "
-        "warp takes 2,304. Round the warp's registers up.",
-        register_unit=1,
-    ),
-    filled_by(
-        "Each of the SM's four schedulers has its own quarter of the registers, and a warp lives on one scheduler: "
-        "count how many whole warps fit into a quarter, times four.",
-        schedulers=1,
-    ),
-    filled_by(
-        "The system reserves 1,024 bytes of shared memory for each block, on top of what the kernel asks for.",
-        reserved_bytes=0,
-    ),
-    filled_by("Shared memory is handed out to a block in units of 128 bytes: round up.", shared_unit=1),
-    filled_by(
-        "An SM has room for `max_blocks` blocks, however small they are.",
-        limits_blocks=False,
-    ),
-    filled_by("An SM has room for `max_warps` warps, however few registers they need.", limits_warps=False),
-    filled_by("The registers of an SM limit its blocks, too.", limits_registers=False),
-    filled_by("The shared memory of an SM limits its blocks, too.", limits_shared=False),
-    Hint(
-        of("resident", part_of_a_warp),
-        "A warp that is only partly filled takes the room of a whole one: 100 threads are 4 warps. Round the number of "
-        "warps up.",
-    ),
-    Hint(
-        of("resident", rounded_up),
-        "A block of which only a part fits does not start: round the number of blocks down.",
-    ),
-    Hint(
-        occupancy_is(lambda args, right: 100 * right[1]),
-        "The occupancy is a fraction between 0 and 1, not a percentage.",
-    ),
-    Hint(
-        occupancy_is(lambda args, right: right[0] / args[3].max_blocks),
-        "The occupancy counts warps, not blocks: warps on the SM over `max_warps`.",
-    ),
-    Hint(
-        occupancy_is(lambda args, right: right[0] * args[0] / (WARP * args[3].max_warps)),
-        "The occupancy counts warps: a warp that is only partly filled with threads takes the room of a whole one.",
-    ),
-)
 WAVES_HINTS = (
+    Hint(
+        pair_is("waves", 1, lambda args, right: 100 * right[1]),
+        "The efficiency is a fraction between 0 and 1, not a percentage.",
+    ),
+    Hint(
+        pair_is("waves", 1, lambda args, right: right[1] * args[2].n_sms),
+        "That is the room on one SM: all of the chip's SMs take part in a wave.",
+    ),
+    Hint(
+        of("waves", room_in_one_wave),
+        "This divides by the room in one wave. The efficiency is the blocks, over the room in all waves together.",
+    ),
+    Hint(
+        pair_is("waves", 1, lambda args, right: 1 - right[1]),
+        "That is the part of the room that stays empty. The efficiency is the part that is filled.",
+    ),
     Hint(
         pair_is("waves", 0, lambda args, right: args[0] // (args[1] * args[2].n_sms)),
         "The last wave, which is only partly filled, is missing: round the number of waves up.",
@@ -241,6 +179,31 @@ IN_FLIGHT_HINTS = (
         )
     ),
     Hint(
+        pair_is("in_flight", 1, lambda args, right: 100 * right[1]),
+        "The share is a fraction between 0 and 1, not a percentage.",
+    ),
+    Hint(
+        pair_is("in_flight", 1, lambda args, right: right[0] / args[3].latency_s),
+        "Those are the bytes that one SM gets in a second. The share compares them with the SM's part of "
+        "`bytes_per_s`.",
+    ),
+    Hint(
+        pair_is("in_flight", 1, lambda args, right: max(1.0, right[0] / needed(args[3]))),
+        "The share is at most 1: take the smaller of the two, not the larger.",
+    ),
+    Hint(
+        pair_is("in_flight", 1, lambda args, right: min(1.0, args[0] / (WARP * args[3].max_warps))),
+        "That is the occupancy. The share is the bytes in flight, over those that the memory needs in flight.",
+    ),
+    Hint(
+        pair_is("in_flight", 1, lambda args, right: min(1.0, right[0] * args[3].latency_s ** 2 / needed(args[3]))),
+        "The bytes that have to be in flight are bandwidth times latency, not bandwidth divided by latency.",
+    ),
+    Hint(
+        pair_is("in_flight", 1, lambda args, right: min(1.0, right[0] / needed(args[3]) / args[3].n_sms ** 2)),
+        "bandwidth · latency is what the whole chip needs in flight: divide it among its SMs, where this multiplies.",
+    ),
+    Hint(
         pair_is("in_flight", 1, lambda args, right: right[0] / needed(args[3])),
         "No more arrives than the memory delivers: the share is at most 1.",
     ),
@@ -259,6 +222,10 @@ IN_FLIGHT_HINTS = (
     ),
 )
 FASTEST_HINTS = (
+    Hint(
+        of("fastest", lambda args, right, got: not is_index(got) and near(float(got), max(shares(*args)))),
+        "That is the share that the fastest kernel reaches: return the kernel's index.",
+    ),
     # Not one of the rivals: whoever makes one of their mistakes fails the other choices as well.
     Hint(
         of("fastest", lambda args, right, got: int(got) == first_largest(shares_of_lanes(*args))),
@@ -287,6 +254,16 @@ FASTEST_HINTS = (
                 "An SM is not full of threads of each kernel: take as many blocks as `resident` says.",
             ),
         )
+    ),
+    # These may choose as one of the rivals do, except where the two kernels are drawn that tell them apart.
+    Hint(
+        choice_is("blocks"),
+        "`in_flight` takes threads: those of all blocks on an SM, and not the number of blocks.",
+    ),
+    Hint(choice_is("one load"), "Each thread has as many loads in flight as its kernel's `loads` says."),
+    Hint(
+        choice_is("least"),
+        "That is the kernel with the smallest share of the bandwidth: return the one with the largest.",
     ),
 )
 

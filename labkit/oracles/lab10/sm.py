@@ -61,13 +61,13 @@ def resident_blocks(threads: int, registers: int, shared_bytes: int, chip: Chip,
 
 
 def in_use(n_blocks: int, threads: int, registers: int, shared_bytes: int, chip: Chip) -> str:
-    """What so many blocks would take of an SM, in words: "48 of 64 warps, …"."""
+    """What so many blocks would take of an SM, in words: "48 of 64 warps, 12 of 32 blocks, …"."""
     rules = Rules()
     warps = -(-threads // WARP)
     per_block = in_units(shared_bytes + rules.reserved_bytes, rules.shared_unit)
     per_warp = in_units(WARP * registers, rules.register_unit)
     return (
         f"{n_blocks * warps:,} of {chip.max_warps} warps, {n_blocks:,} of {chip.max_blocks} blocks, "
-        f"{n_blocks * warps * per_warp:,} of {chip.registers:,} registers, "
+        f"{per_warp:,} registers for each warp (a quarter of the SM's has room for {chip.registers // 4 // per_warp}), "
         f"{n_blocks * per_block:,} of {chip.shared_bytes:,} bytes of shared memory"
     )
