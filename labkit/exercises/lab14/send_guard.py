@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from labkit.ranks import Comm, CommError, Work
+from labkit.tree import bytes_of
 
 RETURNS_NOTHING = "comm.recv returns nothing: it writes what arrives into the tensor that it is given"
 
@@ -114,4 +115,4 @@ def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
     """What is in a tensor, so that a NaN is equal to itself."""
-    return tensor.detach().reshape(-1).view(torch.uint8)
+    return bytes_of(tensor.detach())

@@ -12,6 +12,7 @@ from typing import Any
 
 from labkit.exercises.lab14.cost_model import ALGORITHMS, Links
 from labkit.exercises.lab14.cost_model import COST_MODEL as EXERCISE
+from labkit.oracles.hints import any_of
 from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = 1e-9
@@ -143,6 +144,17 @@ COST_MODEL = Oracle(
             "α is paid for every message, so in every round, and not once for each way round the ring.",
         ),
         Hint(
+            takes("ring", lambda n, alpha, bytes_s: 2 * (n - 1) * (alpha + 2 * bytes_s / n)),
+            "In a round of the ring a rank sends one chunk, S/n. That there are two halves is counted in the rounds.",
+        ),
+        Hint(
+            any_of(
+                takes("tree", lambda n, alpha, bytes_s: 2 * math.ceil(math.log2(n)) * (alpha + bytes_s / n)),
+                takes("butterfly", lambda n, alpha, bytes_s: math.ceil(math.log2(n)) * (alpha + bytes_s / n)),
+            ),
+            "Only the ring cuts the tensor into chunks. In a tree and in a butterfly each message is the whole tensor.",
+        ),
+        Hint(
             takes("ring", lambda n, alpha, bytes_s: 2 * (n - 1) * (alpha + 2 * (n - 1) / n * bytes_s)),
             "2(n-1)/n S is what a rank of the ring sends in all rounds together. In one round it sends a chunk.",
         ),
@@ -221,6 +233,16 @@ COST_MODEL = Oracle(
                 run.case.alpha_s > 0 and any_takes(lambda case, rounds: rounds * case.n_bytes * case.beta_s)(run)
             ),
             "Where is α? Every message costs it before its first byte arrives.",
+        ),
+        Hint(
+            any_takes(lambda case, rounds: rounds * case.alpha_s * case.n_bytes * case.beta_s),
+            "A message of k bytes takes α + kβ: its latency is added to the time of its bytes.",
+        ),
+        Hint(
+            any_takes(
+                lambda case, rounds: rounds * case.alpha_s + case.n_bytes * case.beta_s if rounds != 1 else math.nan
+            ),
+            "A message takes α + kβ, and in every round there is one: the number of rounds multiplies both.",
         ),
         Hint(
             lambda run: max(run.got["times_s"].values()) > 100 * 2 * run.case.n * message_s(run.case),

@@ -135,6 +135,7 @@ def own_part_only(run: CaseRun[OnNodes]) -> bool:
         bool(part.all()) == (number == place)
         for place, row in zip(places, parts, strict=True)
         for number, part in enumerate(row)
+        if len(part)
     )
 
 
@@ -148,6 +149,12 @@ HIERARCHICAL = Oracle(
     judge=(inputs_untouched, same_bits, messages_only),
     errors={
         **ERRORS,
+        "is not in list": "The numbers of ranks say nothing about nodes and places: [[0, 2], [1, 3]] is possible. "
+        "Search `nodes` for the list that holds comm.rank; its place in that list is also the place of its peers in "
+        "theirs.",
+        "tuple index out of range": "There are fewer pieces than the ring has ranks. Cut what goes around a ring into "
+        "as many pieces as there are ranks in the list that it goes around (torch.tensor_split, since torch.chunk may "
+        "return fewer), and take indices modulo that number.",
         "a message needs two ranks": "The numbers in `nodes` are ranks. A place in one of these lists is no rank: look "
         "up the rank that stands there.",
     },

@@ -236,7 +236,7 @@ REDUCE_SCATTER = Oracle(
             "step k it sends part r - k, which has come in the step before, and receives part r - 1 - k.",
         ),
         Hint(
-            lambda run: run.case.call != "all_reduce" and added_to_what_was_there(run),
+            lambda run: CANNOT_TELL if run.case.call == "all_reduce" else added_to_what_was_there(run),
             "What the output held before the call was added to the result. The caller may hand over any tensor of the "
             "right size: replace its values with copy_ or recv.",
         ),

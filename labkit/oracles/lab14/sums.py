@@ -179,8 +179,9 @@ ERRORS = {
     "wait() on what it returned before you write into the tensor, and in any case before you return.",
     "an earlier irecv still receives": "Two messages on their way into one tensor overwrite each other, in any order. "
     "Give each message a tensor of its own, or wait for one before you start the next.",
-    "list index out of range": "If the list comes from torch.chunk, it may be too short: chunk returns fewer "
-    "than n parts where the elements do not go round. torch.tensor_split returns exactly n.",
+    "list index out of range": "After the last place of a ring comes the first: take the index modulo the length. If "
+    "the list comes from torch.chunk, it may also be too short: chunk returns fewer than n parts where the elements do "
+    "not go round, and torch.tensor_split returns exactly n.",
 }
 """The hint on an exception, by a part of its text."""
 
