@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -103,6 +104,26 @@ def without_dout(run: CaseRun[Graded]) -> bool:
     return near(run.case, run.got["dgate"], dgate) or near(run.case, run.got["dup"], gate * sigmoid)
 
 
+def another_activation(run: CaseRun[Graded]) -> bool:
+    gate, up, _, _ = parts(run)
+    others = (F.relu(gate), F.gelu(gate), F.gelu(gate, approximate="tanh"), gate * torch.sigmoid(1.702 * gate))
+    return any(near(run.case, run.got["out"], other * up) for other in (*others, torch.tanh(gate)))
+
+
+def added(run: CaseRun[Graded]) -> bool:
+    gate, up, _, _ = parts(run)
+    return near(run.case, run.got["out"], F.silu(gate) + up)
+
+
+def only_wrong(name: str) -> Callable[[CaseRun[Graded]], bool]:
+    """Of the three tensors, this one alone is not right."""
+    others = {"out", "dgate", "dup"} - {name}
+    return lambda run: (
+        not near(run.case, run.got[name], run.expected[name])
+        and all(near(run.case, run.got[other], run.expected[other]) for other in others)
+    )
+
+
 def ends_early(run: CaseRun[Graded]) -> bool:
     right = run.expected
     return any(only_the_beginning(run.case, run.got[name], right[name]) for name in ("out", "dgate", "dup"))
@@ -185,5 +206,16 @@ SWIGLU = Oracle(
         ),
         Hint(gate_without_up, "dgate lacks the factor up: the activation was multiplied by it."),
         Hint(up_without_activation, "dup is dout times what up was multiplied by in the forward pass: silu(gate)."),
+        Hint(another_activation, "That is another activation: silu(x) is x * sigmoid(x)."),
+        Hint(added, "silu(gate) is multiplied by up, and not added to it."),
+        Hint(
+            only_wrong("dgate"),
+            "The result and dup are right, and dgate is not. It is dout * up times the derivative of silu(gate), which "
+            "is s + gate * s * (1 - s) with s = sigmoid(gate).",
+        ),
+        Hint(
+            only_wrong("dup"),
+            "The result and dgate are right, and dup is not: it is dout times silu(gate).",
+        ),
     ),
 )
