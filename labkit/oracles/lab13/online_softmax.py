@@ -144,6 +144,34 @@ def merged_unscaled(run: CaseRun[Blocks]) -> bool:
     return any(is_like(got_some, one) for one in (left + right, left * to_left + right, left + right * to_right))
 
 
+def merged(run: CaseRun[Blocks], name: str, wrong: Callable[..., Tensor]) -> bool:
+    """merge_stats gave, where both parts have seen numbers, what `wrong` makes of (both maxima, both sums, the factors
+    that bring these to the larger maximum)."""
+    tree = run.tree
+    tops, totals = ([tree[f"{side}_{one}"].double() for side in ("left", "right")] for one in ("top", "total"))
+    both = torch.minimum(*tops) > -torch.inf
+    tops, totals = ([one[both] for one in pair] for pair in (tops, totals))
+    factors = [torch.exp(top - torch.maximum(*tops)) for top in tops]
+    return is_like(run.got[f"merged_{name}"][both], wrong(tops, totals, factors))
+
+
+def summed_by_block(run: CaseRun[Blocks], own: Callable[[Tensor, Tensor, int], Tensor]) -> bool:
+    """The total is right but for what a block's sum is, which is own(its maximum, its sum below that, its width)."""
+    parts, top = by_block(run), run.tree["x"].double().amax(1)
+    totals = [
+        own(block_top, total, width) * (block_top - top).exp()
+        for (block_top, total), width in zip(parts, run.case.widths, strict=True)
+    ]
+    wrong = torch.stack(totals).sum(0)
+    # Some are too large for float32.
+    return is_like(run.got["total"], wrong, finite_rows(run.tree) & wrong.float().isfinite())
+
+
+@shows_in_several_blocks
+def first_block_only(run: CaseRun[Blocks]) -> bool:
+    return is_like(run.got["top"], by_block(run)[0][0], finite_rows(run.tree))
+
+
 def rounded_differences(run: CaseRun[Blocks]) -> bool:
     """Float16 sums that are nearly right, and no others are wrong."""
     right = run.expected
@@ -245,6 +273,42 @@ ONLINE_SOFTMAX = Oracle(
             lambda run: stats_are_right(run) and merged_unscaled(run),
             "merge_stats adds sums that are relative to different maxima. Bring both to the larger one first: each "
             "times exp(its own maximum - the larger one).",
+        ),
+        Hint(
+            lambda run: is_like(run.got["merged_top"], run.expected["merged_total"]),
+            "merge_stats returns its two numbers in the wrong order: first the maximum, then the sum.",
+        ),
+        Hint(
+            lambda run: any(
+                merged(run, "top", lambda tops, totals, factors, of=of: of(*tops)) for of in (torch.minimum, torch.add)
+            ),
+            "The maximum over both parts is the larger of their two maxima, row by row: torch.maximum.",
+        ),
+        Hint(
+            lambda run: merged(run, "total", lambda tops, totals, f: totals[0] * f[1] + totals[1] * f[0]),
+            "In merge_stats each sum got the other one's factor: it is exp(its own maximum - the larger one).",
+        ),
+        Hint(
+            lambda run: merged(run, "total", lambda tops, totals, f: torch.maximum(totals[0] * f[0], totals[1] * f[1])),
+            "The larger of two maxima is kept, but the two sums are added.",
+        ),
+        Hint(
+            lambda run: summed_by_block(run, lambda top, total, width: total * top.exp()),
+            "The exponentials are those of the elements. Subtract the maximum first, because `total` is relative to it "
+            "and exp of a large element is infinite.",
+        ),
+        Hint(
+            lambda run: summed_by_block(run, lambda top, total, width: total / width),
+            "That is the mean of the exponentials. `total` is their sum.",
+        ),
+        Hint(
+            lambda run: summed_by_block(run, lambda top, total, width: total.log()),
+            "The sums of the blocks are logarithms, and logarithms cannot be added. `total` is the sum of the "
+            "exponentials itself.",
+        ),
+        Hint(
+            first_block_only,
+            "Only the first block counts. Merge what each further block has with what there was before it.",
         ),
         Hint(
             # Behind those that go by rows without any minus infinity.
