@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 from grading.hidden import Hidden
 from labkit.exercises.lab04.find_batch import Capped
-from labkit.oracles.lab04.find_batch import peak_bytes
+from labkit.oracles.lab04.find_batch import Trial, doubled, halved, largest, peak_bytes
 
 
 def cap(size: int, global_batch: int, **shape: int) -> Capped:
@@ -15,12 +16,23 @@ def cap(size: int, global_batch: int, **shape: int) -> Capped:
     return Capped((peak_bytes(case, size) + peak_bytes(case, size + 1)) // 2, global_batch, **shape)
 
 
+def telling(draw: Callable[[], Capped]) -> Capped:
+    """One of these in which doubling and halving come by another size than the right one, and than trials that keep
+    the graphs of two micro-batches find.
+    """
+    while True:
+        case = draw()
+        best = largest(case)
+        if not {best, largest(case, Trial(joined=True))} & (halved(case) | doubled(case)):
+            return case
+
+
 def caps(rng: random.Random) -> tuple[Capped, ...]:
     """Two sizes in the middle of the range, one text, no room for one, room for all."""
     wide = rng.randrange(48, 80, 8)
     return (
-        cap(rng.randint(9, 15), rng.randint(50, 90), n_hidden=wide),
-        cap(rng.randint(17, 30), rng.randint(120, 250), longest=rng.randint(13, 18)),
+        telling(lambda: cap(rng.randint(9, 15), rng.randint(50, 90), n_hidden=wide)),
+        telling(lambda: cap(rng.randint(17, 30), rng.randint(120, 250), longest=rng.randint(13, 18))),
         cap(1, rng.randint(5, 20), longest=rng.randint(80, 110)),
         Capped(1_450_000, rng.randint(10, 40), longest=rng.randint(90, 120)),
         Capped(16_000_000, rng.randint(15, 25)),

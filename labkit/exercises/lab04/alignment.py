@@ -25,7 +25,7 @@ ALIGNMENT = Exercise(
         Call("tiles_and_waves", (2304, 1537, 256, 128, A100_SMS)),
         Call("tiles_and_waves", (2304, 1537, 128, 256, A100_SMS)),
         Call("tiles_and_waves", (2305, 1408, 256, 128, A100_SMS)),  # 110 tiles with room for the outputs of 99
-        Call("tiles_and_waves", (1000, 3000, 128, 64, V100_SMS)),
+        Call("tiles_and_waves", (1000, 5150, 128, 64, V100_SMS)),
         Call("tiles_and_waves", (5, 7, 128, 128, H100_SMS)),
         Call("padded", (50257, 2, 128)),
         Call("padded", (50304, 2, 128)),

@@ -35,6 +35,7 @@ THROUGHPUT = Exercise(
         Call("compute_bound_rows", (4096, *V100, 2)),
         Call("compute_bound_rows", (8192, 156e12, 2039e9, 4)),
         Call("compute_bound_rows", (256, *A100, 2)),  # never
+        Call("compute_bound_rows", (256, 156e12, 2039e9, 4)),  # never, though FLOPs and bytes of a number are fewer
         Call("tokens_per_second", (1, 16, 4096, 1, *A100, 2, 28)),
         Call("tokens_per_second", (4, 512, 4096, 1, *A100, 2, 28)),
         Call("tokens_per_second", (2, 128, 2048, 8, *H100, 2, 16)),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from torch import Tensor
+
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab04.accumulate import N_EPOCHS, N_VOCAB, WIDTH, Accumulation
 from labkit.oracles.hints import once
@@ -18,6 +20,8 @@ MEMORY_FACTOR = 1.3
 """As much as so many micro-batches take may be alive at once."""
 SLACK_BYTES = MiB
 """For counts, losses and masks, and for Python's objects: in a notebook the ranks share a process."""
+BLOWN_UP = 100.0
+"""A step along a gradient this long leads to weights at which the last bit of a sum decides what comes next."""
 MOST_HIDDEN = 512
 """The width up to which mistakes are played: training a wider network takes seconds, and tells no more."""
 
@@ -49,13 +53,32 @@ def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return compare(one, other, CLOSE) is None
 
 
+def explains(made: dict[str, Any], got: dict[str, Any]) -> bool:
+    """Whether a mistake as it was played makes what came back; steps after training has blown up are not compared."""
+    return same(made, got) or all(
+        leads_to(one["gradients"], other["gradients"]) for one, other in zip(made["ranks"], got["ranks"], strict=True)
+    )
+
+
+def leads_to(made: list[Tensor], got: list[Tensor]) -> bool:
+    """Whether the gradients are the same, step by step, until one of them was too long for the next to be."""
+    if len(made) != len(got):
+        return False
+    longest = 0.0
+    for one, other in zip(made, got, strict=True):
+        if compare(one, other, CLOSE):
+            return longest > BLOWN_UP
+        longest = max(longest, float(one.norm()))
+    return longest > BLOWN_UP
+
+
 def went(*loops: Loop) -> Callable[[CaseRun[Accumulation]], object]:
     """A diagnosis: one of these loops, which gives something else than the right one, explains everything."""
 
     def diagnose(run: CaseRun[Accumulation]) -> object:
         if run.case.n_hidden > MOST_HIDDEN:
             return CANNOT_TELL
-        return any(same(made := played(run, loop), run.got) and not same(made, run.expected) for loop in loops)
+        return any(explains(made := played(run, loop), run.got) and not same(made, run.expected) for loop in loops)
 
     return diagnose
 
@@ -130,6 +153,8 @@ def one_token(counts: Any) -> float:
 
 
 SHARES = ("sum", "average", "never")
+AT_THE_END: dict[str, Any] = {"divisor": one_token, "afterwards": every}
+"""The sum of the gradients is divided instead of each loss: the same, unless something stays in .grad."""
 LEAKS = tuple(Loop(rest="leak", divisor=divisor) for divisor in (Loop().divisor, *MEANS, by_rank))
 
 ACCUMULATE = Oracle(
@@ -185,11 +210,17 @@ ACCUMULATE = Oracle(
             "The last window of the epoch is short and was dropped: it gets a step like the others.",
         ),
         Hint(
-            went(Loop(clear="never"), *(Loop(divisor=d, clear="never") for d in MEANS)),
+            went(
+                Loop(clear="never"), Loop(**AT_THE_END, clear="never"), *(Loop(divisor=d, clear="never") for d in MEANS)
+            ),
             "The gradients are never cleared, so each step adds to those of all steps before.",
         ),
         Hint(
-            went(Loop(clear="each epoch"), *(Loop(divisor=d, clear="each epoch") for d in MEANS)),
+            went(
+                Loop(clear="each epoch"),
+                Loop(**AT_THE_END, clear="each epoch"),
+                *(Loop(divisor=d, clear="each epoch") for d in MEANS),
+            ),
             "The gradients are cleared at the start of the epoch alone, so each step adds to those of the steps before "
             "it. Clear them after every step.",
         ),
@@ -276,6 +307,11 @@ ACCUMULATE = Oracle(
             went(Loop(rescale=True)),
             "The accumulated gradients are divided after every micro-batch, so the first ones are divided several "
             "times. Divide once, at the end of the window, or divide each loss before its backward.",
+        ),
+        Hint(
+            went(*(Loop(early=True, divisor=d, rest=rest) for d in (every, *MEANS, own) for rest in ("step", "leak"))),
+            "The optimizer steps after the first micro-batch already. enumerate counts from 0: a window is full when "
+            "(i + 1) % n_accumulate is 0.",
         ),
         Hint(
             lambda run: n_found(run) == N_EPOCHS * run.case.n_micro > len(run.expected["ranks"][0]["gradients"]),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import torch
@@ -45,7 +46,8 @@ class Loop:
     by. rescale: .grad is divided by the window's tokens after each micro-batch instead of once. share: gradients are
     summed over the ranks; "average": and divided by their number. clip: where the norm is limited; "mine": before the
     sum over the ranks, "undivided": before the last division. clear: when gradients are set to zero. rest: what becomes
-    of a last window that is short.
+    of a last window that is short. early: the windows' numbers are counted from 0, so the first has one micro-batch and
+    the last has what is left.
     """
 
     divisor: Callable[[Counts], float] = lambda counts: counts.every
@@ -55,6 +57,7 @@ class Loop:
     clip: Literal["window", "micro-batch", "mine", "undivided", "each parameter", "values", "never"] = "window"
     clear: Literal["after the step", "each micro-batch", "before the step", "each epoch", "never"] = "after the step"
     rest: Literal["step", "leak", "drop"] = "step"
+    early: bool = False
 
 
 def gradient_of(values: list[Tensor], x: Tensor, y: Tensor) -> list[Tensor]:
@@ -81,7 +84,8 @@ def play(run: CaseRun[Accumulation], loop: Loop) -> dict[str, Any]:
     values = [[value.clone() for value in run.tree["weights"]] for _ in parts]
     zeros = [[torch.zeros_like(value) for value in rank] for rank in values]
     sums, steps = list(zeros), [[] for _ in parts]
-    windows = [range(i, min(i + case.n_accumulate, case.n_micro)) for i in range(0, case.n_micro, case.n_accumulate)]
+    starts = [0, *range(1 if loop.early else case.n_accumulate, case.n_micro, case.n_accumulate)]
+    windows = [range(*ends) for ends in pairwise([*starts, case.n_micro])]
     epoch = sum(n_counted(y) for part in parts for y in part["y"])
     for _ in range(N_EPOCHS):
         so_far = 0
@@ -115,9 +119,10 @@ def play(run: CaseRun[Accumulation], loop: Loop) -> dict[str, Any]:
                         sums[rank] = clipped(sums[rank], case.max_norm)
                 if loop.share == "each micro-batch":
                     sums = [shared(sums, "sum")] * len(parts)
-            if len(window) < case.n_accumulate and loop.rest == "leak":
+            is_short = len(window) < case.n_accumulate and not (loop.early and window.start == 0)
+            if is_short and loop.rest == "leak":
                 continue
-            if len(window) < case.n_accumulate and loop.rest == "drop":
+            if is_short and loop.rest == "drop":
                 sums = list(zeros)
                 continue
             if loop.clip == "mine":

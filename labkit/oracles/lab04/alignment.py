@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 
 from labkit.exercises.lab01.function_calls import Call
-from labkit.exercises.lab04.alignment import ARGUMENTS
+from labkit.exercises.lab04.alignment import A100_SMS, ARGUMENTS, H100_SMS, V100_SMS
 from labkit.oracles.hints import not_written_yet
 from labkit.oracles.lab01.function_calls import is_blank
 from labkit.oracles.lab04.named_calls import call_by_names
@@ -63,12 +63,20 @@ def rounded_down(args: tuple, right: list, got: list) -> bool:
     rows, cols, tile_rows, tile_cols, _ = args
     down, up = (rows // tile_rows, cols // tile_cols), (-(-rows // tile_rows), -(-cols // tile_cols))
     ways = (down[0] * down[1], down[0] * up[1], up[0] * down[1], rows * cols // (tile_rows * tile_cols))
-    return got[0] != right[0] and got[0] in (*ways, max(1, ways[0]), ways[0] + 1)
+    unrounded = rows * cols / (tile_rows * tile_cols)
+    return got[0] != right[0] and got[0] in (*ways, max(1, ways[0]), ways[0] + 1, unrounded)
 
 
 def one_tile_more(args: tuple, right: list, got: list) -> bool:
     rows, cols, tile_rows, tile_cols, _ = args
-    return got[0] == (rows // tile_rows + 1) * (cols // tile_cols + 1) != right[0]
+    high, wide = (rows // tile_rows + 1, cols // tile_cols + 1)
+    up = -(-rows // tile_rows), -(-cols // tile_cols)
+    return right[0] != got[0] and got[0] in (high * wide, high * up[1], up[0] * wide)
+
+
+def added(args: tuple, right: list, got: list) -> bool:
+    rows, cols, tile_rows, tile_cols, _ = args
+    return got[0] == -(-rows // tile_rows) + -(-cols // tile_cols) != right[0]
 
 
 def by_area(args: tuple, right: list, got: list) -> bool:
@@ -82,6 +90,11 @@ def waves_by_area(args: tuple, right: list, got: list) -> bool:
     return got[0] == right[0] and got[1] == by_outputs != right[1]
 
 
+def waves_of_another_chip(args: tuple, right: list, got: list) -> bool:
+    fixed = {-(-right[0] // n_sms) for n_sms in (A100_SMS, V100_SMS, H100_SMS)}
+    return got[0] == right[0] and right[1] != got[1] and got[1] in fixed
+
+
 def efficiency(when: Callable[[tuple, list, float], bool]) -> Callable[[CaseRun[Call]], object]:
     """A diagnosis of tiles_and_waves where tiles and waves are right: `when` gets (arguments, right, efficiency)."""
     return waves(lambda args, right, got: got[:2] == right[:2] and when(args, right, got[2]))
@@ -89,7 +102,16 @@ def efficiency(when: Callable[[tuple, list, float], bool]) -> Callable[[CaseRun[
 
 def busy_in_one_wave(args: tuple, right: list, got: float) -> bool:
     n_tiles, n_sms = right[0], args[4]
-    return near(got, (n_tiles % n_sms or n_sms) / n_sms) or near(got, min(1, n_tiles / n_sms))
+    ways = (n_tiles % n_sms / n_sms, (n_tiles % n_sms or n_sms) / n_sms, min(1, n_tiles / n_sms))
+    return any(near(got, share) for share in ways)
+
+
+def times_a_factor(args: tuple, right: list, got: float) -> bool:
+    """A factor of the denominator is missing, or Python multiplied by what follows a division."""
+    _, _, tile_rows, tile_cols, n_sms = args
+    area = tile_rows * tile_cols
+    factors = (right[1], n_sms, area, n_sms * area, n_sms**2, area**2, (n_sms * area) ** 2)
+    return not near(got, right[2]) and any(near(got, right[2] * factor) for factor in factors)
 
 
 def up_to(n: int, multiple: int) -> int:
@@ -109,6 +131,14 @@ ALIGNMENT = Oracle(
     places={"out.0": "number of tiles", "out.1": "number of waves", "out.2": "efficiency"},
     diagnose=(
         *not_written_yet(ARGUMENTS, is_blank),
+        Hint(
+            waves(lambda args, right, got: got == [right[1], right[0], right[2]]),
+            "The order is another: first the tiles, then the waves, then the efficiency.",
+        ),
+        Hint(
+            waves(added),
+            "Tiles lie in a grid: multiply how many lie along the rows by how many lie along the columns.",
+        ),
         Hint(
             waves(swapped),
             "Rows and columns of the tile are swapped: 256 × 128 means 256 rows and 128 columns.",
@@ -144,6 +174,10 @@ ALIGNMENT = Oracle(
             "One wave is added even where the last one is exactly full: round up instead of adding 1.",
         ),
         Hint(
+            waves(waves_of_another_chip),
+            "The number of multiprocessors is fixed in your answer: n_sms says how many there are.",
+        ),
+        Hint(
             efficiency(lambda args, right, got: near(got, 1 / right[2])),
             "The efficiency is upside down: what is used, divided by what is paid for.",
         ),
@@ -167,6 +201,19 @@ ALIGNMENT = Oracle(
             "by the outputs that n_waves · n_sms tiles have room for.",
         ),
         Hint(
+            efficiency(times_a_factor),
+            "The outputs are divided by all of n_waves · n_sms · tile_rows · tile_cols. A factor is missing, or Python "
+            "multiplies by it: a / b * c is (a / b) * c.",
+        ),
+        Hint(
+            efficiency(lambda args, right, got: near(got, 1 - right[2])),
+            "That is the part that is wasted. The efficiency is the part that is used.",
+        ),
+        Hint(
+            efficiency(lambda args, right, got: any(got == round(right[2], digits) for digits in range(6))),
+            "The efficiency was rounded. Return it as it comes out.",
+        ),
+        Hint(
             padding(lambda n, itemsize, n_bytes, got: got == -(-n * itemsize // n_bytes) * n_bytes),
             "That is in bytes. Return how many numbers there are: divide by itemsize.",
         ),
@@ -187,12 +234,24 @@ ALIGNMENT = Oracle(
             "That is how many numbers are added. Return the padded number itself.",
         ),
         Hint(
+            padding(lambda n, itemsize, n_bytes, got: got == n + n % (n_bytes // itemsize)),
+            "n % multiple is how far n lies above a multiple. Add what is missing up to the next one.",
+        ),
+        Hint(
+            padding(lambda n, itemsize, n_bytes, got: got == n + n_bytes // itemsize),
+            "A whole multiple was added to n. Add only what is missing up to the next one.",
+        ),
+        Hint(
             padding(lambda n, itemsize, n_bytes, got: got == -(-n * itemsize // n_bytes)),
             "That is how many multiples it takes. Return how many numbers they hold.",
         ),
         Hint(
             padding(lambda n, itemsize, n_bytes, got: got == 2 ** math.ceil(math.log2(n))),
             "That is the next power of two; the next multiple is much closer.",
+        ),
+        Hint(
+            padding(lambda n, itemsize, n_bytes, got: got in {up_to(n, fixed) for fixed in (8, 16, 32, 64, 128)}),
+            "The multiple is fixed in your answer: it is multiple_bytes, and takes itemsize bytes for each number.",
         ),
     ),
 )

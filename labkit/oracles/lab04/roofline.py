@@ -20,20 +20,22 @@ DTYPES = {1: torch.int8, 2: torch.float16, 4: torch.float32, 8: torch.float64}
 class Layer:
     """How a step is reckoned. The defaults are right.
 
-    texts_alone: rows are texts, not tokens. products, flops, moved: how many of the three there are, how many FLOPs
-    each takes for a multiply-add, how often its bytes move. itemsize: fixed at this many bytes. weights_each: "text" or
-    "row" reads the weights again. weights_alone: rows move no bytes. written: results count as bytes. bytes_count:
-    bytes take time. times: what becomes of a product's two times: max, min, sum, or the bytes' alone. joined: the
-    micro-batches are one product.
+    texts_alone: rows and tokens are texts. rows_of: rows alone are "texts" or the "length" of one. products, flops,
+    moved: how many of the three there are, how many FLOPs each takes for a multiply-add, how often its bytes move.
+    itemsize: fixed at this many bytes. weights_each: "text" or "row" reads the weights again; "never" reads none, or
+    one "column" of them. weights_alone: rows move no bytes. written: results count as bytes. bytes_count: bytes take
+    time. times: what becomes of a product's two times: max, min, sum, or the bytes' alone; "backward as one": it moves
+    the bytes of one product. joined: the micro-batches are one product.
     optimizer: "once", "each" micro-batch, "each product", "never"; "at once": while the products run; "in the sum" or
     "in each sum": FLOPs and bytes of the whole step, or of a micro-batch and the optimizer, are compared; "in each
     product" or "in each maximum": its bytes are those of each product, or its time is compared with both of each.
-    optimizer_factor: its bytes, this many times; "row": those of n weights.
+    optimizer_factor: its bytes, this many times; "row": those of n weights, "peak": as FLOPs, "fixed": always 28.
     tokens_of, time_of: whether they are those of the step or of one micro-batch. counted: "tokens", "texts" or "steps"
-    a second, or the "seconds" of a step.
+    a second, or the "seconds" of a step or of "one token".
     """
 
     texts_alone: bool = False
+    rows_of: str = "tokens"
     products: int = 3
     flops: int = 2
     moved: int = 1
@@ -65,7 +67,8 @@ def rate(arguments: tuple, how: Layer = Layer()) -> float:
     texts, length, n, n_accumulate, peak, bandwidth, itemsize, optimizer_bytes = arguments
     n_products = 1 if how.joined else n_accumulate
     flops, n_bytes = cost_of_a_product(how, texts * n_accumulate // n_products, length, n, how.itemsize or itemsize)
-    update_bytes = n * n * optimizer_bytes * {"itemsize": itemsize, "row": 1 / n}.get(how.optimizer_factor, 1)
+    factors = {"itemsize": itemsize, "row": 1 / n, "peak": bandwidth / peak, "fixed": 28 / optimizer_bytes}
+    update_bytes = n * n * optimizer_bytes * factors.get(how.optimizer_factor, 1)
     repeated = how.products * (n_products if how.time_of == "step" else 1)
     updates = {
         "each": n_accumulate,
@@ -80,22 +83,37 @@ def rate(arguments: tuple, how: Layer = Layer()) -> float:
     if how.optimizer in ("in the sum", "in each sum"):
         seconds = max(repeated * flops / peak, (repeated * n_bytes + updates * update_bytes) / bandwidth)
     else:
-        of_both = {"max": max, "min": min, "sum": lambda *both: sum(both), "bytes": lambda flops_s, bytes_s: bytes_s}
+        of_both = {
+            "max": max,
+            "min": min,
+            "sum": lambda *both: sum(both),
+            "bytes": lambda flops_s, bytes_s: bytes_s,
+            "backward as one": lambda flops_s, bytes_s: (max(flops_s, bytes_s) + max(2 * flops_s, bytes_s)) / 3,
+        }
         product_s = of_both[how.times](flops / peak, n_bytes / bandwidth)
         times = repeated * product_s, updates * update_bytes / bandwidth
         seconds = max(times) if how.optimizer == "at once" else sum(times)
     n_texts = texts * (n_accumulate if how.tokens_of == "step" else 1)
     tokens = n_texts if how.texts_alone else n_texts * length
-    return {"tokens": tokens / seconds, "texts": n_texts / seconds, "steps": 1 / seconds, "seconds": seconds}[
-        how.counted
-    ]
+    return {
+        "tokens": tokens / seconds,
+        "texts": n_texts / seconds,
+        "steps": 1 / seconds,
+        "seconds": seconds,
+        "one token": seconds / tokens,
+    }[how.counted]
 
 
 def cost_of_a_product(how: Layer, texts: int, length: int, n: int, itemsize: int) -> tuple[float, float]:
     """FLOPs and bytes of one product as it is reckoned."""
-    rows = texts if how.texts_alone else texts * length
+    rows = {"tokens": texts * length, "texts": texts, "length": length}["texts" if how.texts_alone else how.rows_of]
     flops, n_bytes = product_cost(rows, n, itemsize)
-    n_bytes += ({"product": 1, "text": texts, "row": rows}[how.weights_each] - 1) * n * n * itemsize
+    n_bytes += (
+        ({"product": 1, "text": texts, "row": rows, "never": 0, "column": 1 / n}[how.weights_each] - 1)
+        * n
+        * n
+        * itemsize
+    )
     if how.weights_alone:
         n_bytes = n * n * itemsize
     if not how.written:

@@ -43,11 +43,11 @@ def rows(when: Callable[[float, int, float, int, float], object]) -> Callable[[C
 
 
 def never_is_no_number(run: CaseRun[Call]) -> object:
-    """Where no number of rows is enough, something else than math.inf came back: a number, NaN or None."""
+    """Where no number of rows is enough, something else than math.inf came back: a number, -inf, NaN or None."""
     if run.case.function != "compute_bound_rows":
         return CANNOT_TELL
     found = run.got["out"]
-    return math.isinf(run.expected["out"]) and (found is None or not math.isinf(found))
+    return math.isinf(run.expected["out"]) and (found is None or float(found) != math.inf)
 
 
 def reckoned(*ways: Layer) -> Callable[[CaseRun[Call]], object]:
@@ -112,6 +112,10 @@ THROUGHPUT = Oracle(
             "FLOPs / bytes = threshold for b.",
         ),
         Hint(
+            rows(lambda got, n, t, s, right: near(got, solved(n, 1 / t, s))),
+            "The threshold is upside down: peak FLOP/s divided by bytes/s.",
+        ),
+        Hint(
             reckoned(*(Layer(optimizer=when) for when in HIDDEN)),
             "The optimizer's time was hidden behind the products. Arithmetic and traffic overlap only within a "
             "product: the optimizer starts when all gradients are there, so its time is added to theirs.",
@@ -134,6 +138,11 @@ THROUGHPUT = Oracle(
             reckoned(Layer(products=1)),
             "That is the forward pass alone: 2bn² FLOPs for 6bn². A training step has three products of the same size: "
             "forward, the gradient of the input, the gradient of the weights.",
+        ),
+        Hint(
+            reckoned(Layer(times="backward as one")),
+            "The backward pass has the FLOPs of two products in your answer, and the bytes of one. Each moves its own "
+            "bytes, and for each the slower of its two times counts.",
         ),
         Hint(
             reckoned(Layer(products=2)),
@@ -160,6 +169,10 @@ THROUGHPUT = Oracle(
             "Texts were counted, not tokens: a layer has n_texts · length rows.",
         ),
         Hint(
+            reckoned(Layer(rows_of="texts"), Layer(rows_of="length")),
+            "The tokens are right, but the products' rows are not: a micro-batch has n_texts · length rows.",
+        ),
+        Hint(
             reckoned(Layer(counted="texts")),
             "Those are texts per second. Each text has `length` tokens.",
         ),
@@ -170,6 +183,10 @@ THROUGHPUT = Oracle(
         Hint(
             reckoned(Layer(counted="seconds")),
             "Those are the seconds of a step. Divide its tokens by them.",
+        ),
+        Hint(
+            reckoned(Layer(counted="one token")),
+            "Those are seconds per token, upside down: tokens divided by seconds.",
         ),
         Hint(
             reckoned(Layer(weights_each="text"), Layer(weights_each="row")),
@@ -189,6 +206,14 @@ THROUGHPUT = Oracle(
             "optimizer_bytes are those of one weight, and the layer has n² of them.",
         ),
         Hint(
+            reckoned(Layer(optimizer_factor="peak")),
+            "The optimizer's bytes were divided by the peak FLOP/s. It is limited by memory: divide by the bandwidth.",
+        ),
+        Hint(
+            reckoned(Layer(optimizer_factor="fixed")),
+            "The optimizer's 28 bytes are fixed in your answer: optimizer_bytes says how many there are for a weight.",
+        ),
+        Hint(
             reckoned(Layer(optimizer="never")),
             "The optimizer is missing: once a step it moves optimizer_bytes for each of the n² weights.",
         ),
@@ -206,8 +231,9 @@ THROUGHPUT = Oracle(
             "product.",
         ),
         Hint(
-            reckoned(Layer(bytes_count=False)),
-            "The products' bytes are missing: with few rows, reading the weights takes longer than the arithmetic.",
+            reckoned(Layer(bytes_count=False), Layer(weights_each="never"), Layer(weights_each="column")),
+            "The products' bytes are missing, or those of their n² weights: with few rows, reading the weights takes "
+            "longer than the arithmetic.",
         ),
         Hint(
             reckoned(Layer(times="bytes")),
@@ -225,6 +251,10 @@ THROUGHPUT = Oracle(
         Hint(
             reckoned(Layer(weights_alone=True)),
             "Only the weights' bytes are counted: the rows are read and written, too.",
+        ),
+        Hint(
+            lambda run: run.got["out"] in (math.floor(run.expected["out"]), math.ceil(run.expected["out"])),
+            "The number was rounded. Return it as it comes out, a float.",
         ),
     ),
 )

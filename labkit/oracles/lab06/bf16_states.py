@@ -22,6 +22,8 @@ GAP = 2.0**-7
 """Of bfloat16 from 1 to 2, and twice that from 0.5 to 1."""
 FEWEST, MOST = 0.6, 1.6
 """How far apart the copies may be, as multiples of what independent draws make of them."""
+LEAST_CUT = 0.3
+"""The same where the new weights are cut: their noise is gone, that of the moments is not."""
 SQUARE_RTOL = 0.02
 """Of the mean second moment: chance moves it by less than a tenth of this."""
 
@@ -116,22 +118,24 @@ def find_in_weights(run: CaseRun[Bf16Steps]) -> Fault | None:
         return Fault("nan", text)
     if (got == start).all():
         return Fault("stalls", f"after {case.n_steps} steps no weight has changed")
+    off, most = (mean - right).abs(), allowed(case)
+    for mistake in ("no decay", "l2", "no correction"):
+        # First, for they change how far chance moves a weight, too.
+        wrong = exactly(run, mistake).weight
+        if off.max() > most >= (mean - wrong).abs().max() and (right - wrong).abs().max() > most:
+            return Fault(mistake, text)
     by_chance = variance.mean().sqrt()
     spread = spread.square().mean().sqrt()
+    # Cutting halves the spread as well. One draw for all weights can take all of them to zero, but leaves no spread.
+    if spread > LEAST_CUT * by_chance and off.max() > most and (mean.abs() < right.abs()).all():
+        return Fault("toward zero", text)
     if not FEWEST * by_chance <= spread <= MOST * by_chance:
         return Fault(
             "no spread" if spread < by_chance else "same noise",
             f"the copies of a weight differ by {spread:.2g} (standard deviation); a draw for each of them in each step "
             f"makes it {by_chance:.2g}",
         )
-    if (mean - right).abs().max() <= allowed(case):
-        return None
-    for mistake in ("no decay", "l2", "no correction"):
-        wrong = exactly(run, mistake).weight
-        if (mean - wrong).abs().max() <= allowed(case) < (right - wrong).abs().max():
-            return Fault(mistake, text)
-    toward_zero = ((mean.abs() - right.abs()) < 0).all()
-    return Fault("toward zero" if toward_zero else "biased", text)
+    return None if off.max() <= most else Fault("biased", text)
 
 
 def find_in_squares(run: CaseRun[Bf16Steps]) -> Fault | None:
