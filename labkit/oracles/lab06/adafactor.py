@@ -134,9 +134,9 @@ ADAFACTOR = Oracle(
             "multiplied by the learning rate.",
         ),
         Hint(
-            moved_as("step clipped"),
-            "The whole step is clipped. Clip the update, p.grad / estimate.sqrt(), before it is multiplied by the "
-            "learning rate and the rms of the parameter.",
+            moved_as("step clipped", "update clipped after the rate"),
+            "The step is clipped. Clip the update, p.grad / estimate.sqrt(), before it is multiplied by the learning "
+            "rate and the rms of the parameter.",
         ),
         Hint(
             moved_as("always normalized"),

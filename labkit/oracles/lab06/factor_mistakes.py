@@ -87,6 +87,8 @@ class Mistaken(torch.optim.Optimizer):
             clip = max(1.0, update.norm().item() / group["d"])
         if is_("step clipped"):
             clip = max(1.0, rms(rate * scale * update) / group["d"])
+        if is_("update clipped after the rate"):
+            clip = max(1.0, rms(rate * update) / group["d"])
         if is_("scale of each row"):
             scale = weight.square().mean(-1, True).sqrt().clamp(min=eps2)
         weight.sub_(rate * scale * update / clip)
