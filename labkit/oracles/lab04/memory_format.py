@@ -8,23 +8,43 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from labkit.compare import inputs_untouched
+from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab04.memory_format import Images
 from labkit.spec import CANNOT_TELL, CaseRun, Hint, Observation, Oracle, Tolerance
 
+CLOSE = Tolerance(atol=1e-4, rtol=1e-3)
 PARTS = ("conv1", "gate", "norm", "conv2")
 """The block's parts: run_block asks for them first, also where prepare has returned nothing."""
 
 
-def computed(run: CaseRun[Images]) -> tuple[torch.Tensor, torch.Tensor]:
-    """y and the tokens, with plain layouts."""
+TWO_TENSORS = "Return two tensors, y and then the tokens."
+
+
+def computed(run: CaseRun[Images], slip: str = "") -> tuple[torch.Tensor, torch.Tensor]:
+    """y and the tokens, with plain layouts. slip: what is left out, or done otherwise."""
     w1, b1, gate, gate_bias, norm, norm_bias, w2, b2 = run.tree["weights"]
     x, case = run.tree["x"], run.case
-    h = F.relu(F.conv2d(x, w1, b1, padding=1))
-    h = h * torch.sigmoid(F.linear(h.mean((2, 3)), gate, gate_bias))[:, :, None, None]
+    h = F.conv2d(x, w1, b1, padding=1)
+    h = h if slip == "no relu" else F.relu(h)
+    pooled = {"sum": h.sum((2, 3)), "largest": h.amax((2, 3)), "of x": x.mean((2, 3))}.get(slip, h.mean((2, 3)))
+    share = F.linear(pooled, gate, gate_bias)[:, :, None, None]
+    share = {"no sigmoid": share, "no gate": torch.ones(())}.get(slip, torch.sigmoid(share))
+    h = h if slip == "gate after the norm" else h * share
     h = F.layer_norm(h.movedim(1, 3), (case.channels,), norm, norm_bias).movedim(3, 1)
-    y = F.conv2d(h.contiguous(), w2, b2, padding=1) + x
+    h = h * share if slip == "gate after the norm" else h
+    y = F.conv2d(h.contiguous(), w2, b2, padding=1) + (0 if slip == "no x" else x)
     return y, y.flatten(2).transpose(1, 2)
+
+
+def slipped(*slips: str) -> Callable[[CaseRun[Images]], object]:
+    """A diagnosis: one of these makes y; CANNOT_TELL where it changes nothing."""
+
+    def diagnose(run: CaseRun[Images]) -> object:
+        made = [computed(run, slip)[0] for slip in slips]
+        wrong = [y for y in made if compare(run.expected["y"], y.contiguous(), CLOSE)]
+        return any(compare(y.contiguous(), run.got["y"], CLOSE) is None for y in wrong) if wrong else CANNOT_TELL
+
+    return diagnose
 
 
 def expected(run: CaseRun[Images]) -> dict[str, Any]:
@@ -47,7 +67,7 @@ def called(run: Observation) -> str:
 MEMORY_FORMAT = Oracle(
     id="04-memory-format",
     expect=expected,
-    tolerance=Tolerance(atol=1e-4, rtol=1e-3),
+    tolerance=CLOSE,
     judge=(inputs_untouched,),
     call=called,
     axis="numbers of images, channels and pixels",
@@ -59,8 +79,28 @@ MEMORY_FORMAT = Oracle(
         "y_last": "layout of y (is it in channels-last?)",
         "a_view": "memory of the tokens (is it that of y?)",
     },
-    errors={f"'NoneType' object has no attribute '{part}'": "prepare has to return the block." for part in PARTS},
+    errors={
+        **{f"'NoneType' object has no attribute '{part}'": "prepare has to return the block." for part in PARTS},
+        "Given normalized_shape": "The layer norm is one over the channels, which have to come last: permute "
+        "h before it, and permute the result back.",
+    },
+    unusable={"values to unpack": TWO_TENSORS},
     diagnose=(
+        Hint(
+            lambda run: run.got["y"].dim() == run.got["tokens"].dim() == 3,  # the two images of a batch
+            TWO_TENSORS,
+        ),
+        Hint(
+            lambda run: run.got["y"].dim() == 3 and run.got["tokens"].dim() == 4,
+            "The two results have changed places: return y, then the tokens.",
+        ),
+        Hint(slipped("no relu"), "The ReLU after the first convolution is missing."),
+        Hint(slipped("no gate"), "h is not multiplied by the gate."),
+        Hint(slipped("no sigmoid"), "The gate goes through a sigmoid before it multiplies h."),
+        Hint(slipped("of x"), "The gate is computed from h, after the first convolution and its ReLU, and not from x."),
+        Hint(slipped("sum", "largest"), "The gate is computed from the mean over the pixels of each channel."),
+        Hint(slipped("gate after the norm"), "h is multiplied by the gate before the norm, not after it."),
+        Hint(slipped("no x"), "x is missing at the end: y is the second convolution's result plus x."),
         Hint(
             lambda run: run.got["tokens"].shape == run.expected["y"].flatten(2).shape != run.expected["tokens"].shape,
             "The tokens are (images, channels, pixels): exchange the last two dimensions.",

@@ -72,7 +72,12 @@ SUM_FOR_THE_WINDOW: tuple[Way, ...] = (
     lambda w: w.of_large * w.case.n_micro**2 - w.variance / w.case.n_micro,
 )
 NOISE_LEFT_IN: tuple[Way, ...] = (lambda w: w.of_large,)
-LENGTHS_OF_MICRO_BATCHES: tuple[Way, ...] = (lambda w: w.of_small, lambda w: w.squared_mean_length)
+NOISE_ADDED: tuple[Way, ...] = (lambda w: w.of_large + w.variance / w.case.n_micro,)
+LENGTHS_OF_MICRO_BATCHES: tuple[Way, ...] = (
+    lambda w: w.of_small,
+    lambda w: w.squared_mean_length,
+    lambda w: w.of_small - w.variance / w.case.n_micro,
+)
 TOO_MUCH_NOISE_TAKEN: tuple[Way, ...] = (
     lambda w: w.of_large - w.variance,
     lambda w: w.of_large - w.variance * w.small,
@@ -98,6 +103,11 @@ TOO_LITTLE_NOISE_TAKEN: tuple[Way, ...] = (
 FROM_ONE_SIZE: tuple[Way, ...] = (lambda w: w.small * w.of_small, lambda w: w.large * w.of_large)
 BIASED_VARIANCE: tuple[Way, ...] = (lambda w: w.gradients.var(1, correction=0).sum(1) * w.small,)
 OF_A_MICRO_BATCH: tuple[Way, ...] = (lambda w: w.variance,)
+DIVIDED_BY_THE_SAMPLES: tuple[Way, ...] = (lambda w: w.variance / w.small,)
+MULTIPLIED_BY_THE_DIFFERENCE: tuple[Way, ...] = (
+    lambda w: (w.of_small - w.of_large) * (1 / w.small - 1 / w.large),
+    lambda w: (w.of_small - w.of_large) * (w.large - w.small),
+)
 OF_THE_WINDOW: tuple[Way, ...] = (lambda w: w.variance * w.large,)
 OF_AN_ELEMENT: tuple[Way, ...] = (lambda w: w.gradients.var(1).mean(1) * w.small,)
 WRONG_SIGN: tuple[Way, ...] = (lambda w: -w.variance * w.small,)

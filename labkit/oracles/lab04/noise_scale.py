@@ -123,6 +123,9 @@ NOISE_SCALE = Oracle(
     judge=(problem, inputs_untouched),
     call=called,
     axis="numbers of micro-batches and samples, and other ratios of noise to signal",
+    unusable={
+        "object is not subscriptable": "noise_scale returns two numbers, first the signal and then the noise.",
+    },
     diagnose=(
         Hint(
             returned_the_other_way_round,
@@ -155,6 +158,18 @@ NOISE_SCALE = Oracle(
             gave("signals", mistakes.NOISE_LEFT_IN),
             "The signal is biased: the squared length of the mean gradient contains its noise, too. Subtract noise / "
             "(samples of the window).",
+        ),
+        Hint(
+            gave("noises", mistakes.MULTIPLIED_BY_THE_DIFFERENCE),
+            "The squared lengths differ by noise / b - noise / (k · b). Divide the difference by 1 / b - 1 / (k · b).",
+        ),
+        Hint(
+            gave("noises", mistakes.DIVIDED_BY_THE_SAMPLES),
+            "The noise of one sample is micro_batch times that of a micro-batch's mean: multiply, do not divide.",
+        ),
+        Hint(
+            gave("signals", mistakes.NOISE_ADDED),
+            "The noise was added. The squared length of the mean gradient contains it: subtract it.",
         ),
         Hint(
             gave("signals", mistakes.LENGTHS_OF_MICRO_BATCHES),
@@ -232,6 +247,18 @@ NOISE_SCALE = Oracle(
         Hint(
             ratio(lambda signals, noises: tuple(one(sum(noises) / sum(signals)) for one in (math.floor, math.ceil))),
             "The critical batch was rounded. Return it as it comes out, a float.",
+        ),
+        Hint(
+            ratio(lambda signals, noises: math.sqrt(sum(noises) / sum(signals))),
+            "The critical batch is the ratio itself, without a root: signal and noise are squares both.",
+        ),
+        Hint(
+            ratio(
+                lambda signals, noises: tuple(
+                    sum(noises) / sum(signals) * factor for factor in (len(signals), 1 / len(signals))
+                )
+            ),
+            "The mean of one was divided by the sum of the other. Divide the mean noise by the mean signal.",
         ),
         Hint(
             lambda run: max(spread(run, "signals"), spread(run, "noises")) > MOST_SPREAD,
