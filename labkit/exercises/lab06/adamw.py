@@ -61,12 +61,14 @@ class Block(nn.Module):
 
 
 class LanguageModel(nn.Module):
-    """Has parameters of every kind; nobody runs it."""
+    """Has parameters of every kind; nobody runs it. stacked: also a stack of matrices, as of experts."""
 
-    def __init__(self, case: Grouping, width: int = 4) -> None:
+    def __init__(self, case: Grouping, width: int = 4, stacked: bool = False) -> None:
         super().__init__()
         self.embedding = nn.Embedding(6, width)
         self.blocks = nn.ModuleList(Block(width) for _ in range(case.n_layers))
+        if stacked:
+            self.experts = nn.Parameter(torch.ones(2, width, width))
         self.scale = nn.Parameter(torch.ones(()))
         self.head = nn.Linear(width, 6, bias=False)
         if case.tied:
@@ -81,7 +83,7 @@ def drive_adamw(ans, case: AdamSteps | Grouping, tree: dict, stage) -> dict[str,
     """The weights after each step; or the decay of each parameter, as grouped."""
     if isinstance(case, AdamSteps):
         return play(lambda groups: ans.AdamW(groups, **case.settings()), case, tree, stage)
-    model = LanguageModel(case)
+    model = LanguageModel(case, stacked=True)
     with stage.meter("memory"), stage.meter("saved"):
         groups = ans.decay_groups(model, case.weight_decay)
     return decay_of_each(model, groups)

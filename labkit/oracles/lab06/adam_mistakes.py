@@ -57,6 +57,18 @@ MISTAKES = (
     "no learning rate",
     "square not squared",
     "magnitude for the square",
+    "stops at None",
+    "group stops at None",
+    "moments made anew",
+    "old mean kept whole",
+    "new gradient whole",
+    "new square whole",
+    "beta1 for the square",
+    "square of the mean",
+    "both corrected kept",
+    "corrections multiplied",
+    "eps after the division",
+    "mean begins with the gradient",
 )
 
 
@@ -82,6 +94,10 @@ class Mistaken(torch.optim.Optimizer):
                 grad = parameter.grad
                 if grad is None and self.mistake == "zeros in place of None":
                     grad = torch.zeros_like(parameter)
+                if grad is None and self.mistake == "stops at None":
+                    return
+                if grad is None and self.mistake == "group stops at None":
+                    break
                 if grad is not None:
                     self.update(parameter, grad, settings)
                 elif self.mistake == "counts without a gradient":
@@ -91,6 +107,10 @@ class Mistaken(torch.optim.Optimizer):
         is_ = self.mistake.__eq__
         state = {} if is_("state made anew") else self.state[weight]
         mean, square = state.get("mean", torch.zeros_like(weight)), state.get("square", torch.zeros_like(weight))
+        if is_("moments made anew"):
+            mean, square = torch.zeros_like(weight), torch.zeros_like(weight)
+        if is_("mean begins with the gradient") and "mean" not in state:
+            mean = grad
         step = self.next_step(state)
         lr, decay, eps = group["lr"], group["weight_decay"], group["eps"]
         beta1, beta2 = reversed(group["betas"]) if is_("betas swapped") else group["betas"]
@@ -99,13 +119,18 @@ class Mistaken(torch.optim.Optimizer):
         new1 = beta1 if self.mistake in ("new and old swapped", "swapped in the mean") else 1 - beta1
         new2 = beta2 if self.mistake in ("new and old swapped", "swapped in the square") else 1 - beta2
         squared = {"square not squared": grad, "magnitude for the square": grad.abs()}.get(self.mistake, grad * grad)
-        mean = (1 - new1) * mean + new1 * grad
-        square = (1 - new2) * square + new2 * squared
+        new2 = 1 - beta1 if is_("beta1 for the square") else new2
+        old1, old2 = 1.0 if is_("old mean kept whole") else 1 - new1, 1 - new2
+        mean = old1 * mean + (1.0 if is_("new gradient whole") else new1) * grad
+        squared = mean * mean if is_("square of the mean") else squared
+        square = old2 * square + (1.0 if is_("new square whole") else new2) * squared
         state.update(mean=mean, square=square, step=step)
         by_step = step + is_("correction of the next step") - is_("correction of the step before")
         one, two = 1 - beta1**by_step, 1 - (beta1 if is_("beta1 in both corrections") else beta2) ** by_step
         if is_("factors without powers"):
             one, two = 1 - beta1, 1 - beta2
+        if is_("corrections multiplied"):
+            one, two = 1 / one, 1 / two
         if is_("corrections swapped"):
             one, two = two, one
         one = 1.0 if is_("no correction") or is_("no first correction") else one
@@ -125,6 +150,7 @@ class Mistaken(torch.optim.Optimizer):
         kept = {
             "corrected mean kept": {"mean": mean / one},
             "corrected square kept": {"square": square / two},
+            "both corrected kept": {"mean": mean / one, "square": square / two},
             "root kept": {"square": square.sqrt()},
             "corrected root kept": {"square": (square / two).sqrt()},
             "denominator kept": {"square": below},
@@ -135,6 +161,8 @@ class Mistaken(torch.optim.Optimizer):
             weight.mul_(1 - shrunk)
         elif is_("decay after the update"):
             weight.sub_(lr * moved / below).mul_(1 - shrunk)
+        elif is_("eps after the division"):
+            weight.mul_(1 - shrunk).sub_(lr * moved / (square / two).sqrt() + eps)
         else:
             weight.mul_(1 - shrunk).sub_(lr * moved / below)
 

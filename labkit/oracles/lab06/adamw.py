@@ -27,7 +27,7 @@ TOO_MANY_BYTES = (
 def by_torch(run: CaseRun) -> dict:
     if isinstance(run.case, AdamSteps):
         return play(lambda groups: torch.optim.AdamW(groups, foreach=False, **run.case.settings()), run.case, run.tree)
-    model = LanguageModel(run.case)
+    model = LanguageModel(run.case, stacked=True)
     return {
         "decay": {name: run.case.weight_decay if value.dim() >= 2 else 0.0 for name, value in model.named_parameters()}
     }
@@ -192,13 +192,48 @@ STEP_HINTS = (
         moved_as("gradient in place of the mean"),
         "The weight moves by the gradient of this step: the numerator is the corrected exp_avg.",
     ),
+    Hint(
+        moved_as("stops at None", "group stops at None"),
+        "A parameter without a gradient ended the step for those that come after it. Go on with the next one: "
+        "`continue`, not `return` or `break`.",
+    ),
+    Hint(
+        moved_as("moments made anew"),
+        "The new moments are not kept: they go into self.state[p], in place or by an assignment there.",
+    ),
+    Hint(
+        moved_as("old mean kept whole", "new gradient whole", "new square whole"),
+        "A moment is a mean: the old value counts beta, the new one 1 - beta. In yours one of the two counts whole.",
+    ),
+    Hint(moved_as("beta1 for the square"), "exp_avg_sq has beta1 in your answer: beta2 is its own."),
+    Hint(
+        moved_as("square of the mean"),
+        "exp_avg_sq is the running mean of the gradient's square, and yours of the square of exp_avg.",
+    ),
+    Hint(
+        moved_as("both corrected kept"),
+        "The correction changes the stored moments, so the next step corrects them again. Divide into new tensors: "
+        "exp_avg / (1 - beta1**step), not div_.",
+    ),
+    Hint(
+        moved_as("corrections multiplied"),
+        "The moments are multiplied by 1 - beta**step, which makes them smaller still: divide.",
+    ),
+    Hint(
+        moved_as("mean begins with the gradient"),
+        "exp_avg begins with the first gradient. It begins with zeros, which is what the correction is for.",
+    ),
+    Hint(
+        moved_as("eps after the division"),
+        "eps is added to the step, not to the root: Python divides first. Write (root + eps) in parentheses.",
+    ),
 )
 """On a step of AdamW, however it is computed."""
 
 
 PLACES = {
     f"decay.{name}": f"weight decay of {name}"
-    for name, _ in LanguageModel(Grouping(n_layers=MOST_LAYERS, tied=False)).named_parameters()
+    for name, _ in LanguageModel(Grouping(n_layers=MOST_LAYERS, tied=False), stacked=True).named_parameters()
 }
 
 
@@ -245,7 +280,8 @@ ADAMW = Oracle(
         ),
         Hint(
             grouped(lambda got, right: all(got[name] == value for name, value in right.items() if not value)),
-            "Something with two axes or more does not decay: embeddings and heads are matrices too.",
+            "Something with two axes or more does not decay: embeddings and heads are matrices too, "
+            "and a stack of matrices has three axes.",
         ),
         *STEP_HINTS,
     ),
