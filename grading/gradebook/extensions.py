@@ -153,9 +153,8 @@ def problems_with(extensions: Extensions, lab: str, due: datetime.datetime | Non
     for extension in extensions.of(lab).values():
         where = f"{EXTENSIONS}, row {extension.row}"
         if due is None:
-            found.append(
-                f"{where}: {lab} has no due date, so nothing is late; the row is not obeyed until it has one{SET_IT}"
-            )
+            text = f"{lab} has no due date, so nothing is late; the row is not obeyed until it has one"
+            found.append(f"{where}: {text} (formgrader, Edit)")
         elif extension.until <= due:
             text = f"{extension.until} UTC is not after the due date, {due} UTC; the row is not obeyed"
             found.append(f"{where}: {text}")

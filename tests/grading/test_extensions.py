@@ -12,7 +12,7 @@ from nbgrader.api import Gradebook
 from grading.__main__ import main
 from grading.course import Course
 from grading.errors import UserError
-from grading.gradebook.extensions import AS_IT_SHOULD_BE, Extension, read_extensions
+from grading.gradebook.extensions import AS_IT_SHOULD_BE, Extension, Extensions, problems_with, read_extensions
 from grading.gradebook.feedback import make_feedback
 from grading.gradebook.preprocessors import Supervise
 from grading.log import Log
@@ -136,6 +136,13 @@ def penalties(course: Course) -> dict[str, float]:
 def extensions_logged(course: Course) -> list[tuple]:
     entries = [entry.facts for entry in Log(course).entries() if entry.kind == "extension"]
     return [(facts["student"], facts["until"], facts["reason"]) for facts in entries]
+
+
+def test_a_lab_without_a_due_date_is_named_with_the_place_where_it_is_set() -> None:
+    row = Extension("ada", LAB, datetime(2026, 3, 5), "ill", row=2)
+    (said,) = problems_with(Extensions({(LAB, "ada"): row}), LAB, None)
+    assert said.startswith("extensions.csv, row 2: 00_small has no due date, so nothing is late;")
+    assert said.endswith("until it has one (formgrader, Edit)")
 
 
 @pytest.mark.slow
