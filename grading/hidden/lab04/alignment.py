@@ -13,8 +13,8 @@ TILES = ((256, 128), (128, 256), (128, 64), (64, 256))
 def shapes(rng: random.Random) -> tuple[Call, ...]:
     """Tiles in both orientations, a grid that fits exactly, one of full tiles of which a few make a second wave, one
     with a last row of tiles that is nearly empty and makes a second wave, numbers to pad, one of them by much and one
-    not at all. None lies just below a multiple of 128, which would not tell bytes from
-    numbers.
+    not at all; in the last one, every other power of two gives another number. None lies just below a multiple of 128,
+    which would not tell bytes from numbers.
     """
     n_sms, across, down = rng.choice((80, 114, 132)), rng.randint(3, 6), rng.randint(5, 8)
     return (
@@ -28,7 +28,7 @@ def shapes(rng: random.Random) -> tuple[Call, ...]:
         Call("padded", (rng.randrange(1001, 60001, 2), 2, rng.choice((16, 128)))),
         Call("padded", (128 * rng.randint(2, 450) + rng.randint(1, 20), 2, 128)),
         Call("padded", (128 * rng.randint(2, 200) + 32, 4, 128)),
-        Call("padded", (rng.randrange(101, 9001, 2), 1, 16)),
+        Call("padded", (128 * rng.randint(1, 70) + rng.randrange(1, 8, 2), 1, 16)),
     )
 
 

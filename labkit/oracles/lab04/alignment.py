@@ -123,6 +123,20 @@ def padding(when: Callable[[int, int, int, float], object]) -> Callable[[CaseRun
     return lambda run: run.case.function == "padded" and when(*run.case.arguments, float(run.got["out"]))
 
 
+FIXED = (8, 16, 32, 64, 128)
+"""Multiples that one reads of, in numbers or in bytes."""
+
+
+def fixed_number(multiple: int) -> Callable[[int, int, int, float], bool]:
+    """Padded to this many numbers, whatever the arguments are."""
+    return lambda n, itemsize, n_bytes, got: got == up_to(n, multiple)
+
+
+def fixed_bytes(multiple_bytes: int) -> Callable[[int, int, int, float], bool]:
+    """Padded to this many bytes."""
+    return lambda n, itemsize, n_bytes, got: got == up_to(n, max(1, multiple_bytes // itemsize))
+
+
 ALIGNMENT = Oracle(
     id="04-alignment",
     expect=true_result,
@@ -250,8 +264,15 @@ ALIGNMENT = Oracle(
             "That is the next power of two; the next multiple is much closer.",
         ),
         Hint(
-            padding(lambda n, itemsize, n_bytes, got: got in {up_to(n, fixed) for fixed in (8, 16, 32, 64, 128)}),
-            "The multiple is fixed in your answer: it is multiple_bytes, and takes itemsize bytes for each number.",
+            padding(lambda n, itemsize, n_bytes, got: got == up_to(n, 2 * n_bytes // itemsize)),
+            "That is the next multiple of twice multiple_bytes: it takes multiple_bytes // itemsize numbers.",
+        ),
+        *(
+            Hint(
+                padding(is_fixed),
+                "The multiple is fixed in your answer: it is multiple_bytes, and takes itemsize bytes for each number.",
+            )
+            for is_fixed in (*map(fixed_number, FIXED), *map(fixed_bytes, FIXED))
         ),
     ),
 )
