@@ -11,6 +11,7 @@ import hmac
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from labkit.exercises import declared
 from labkit.spec import Case, CaseRun, Tree
@@ -32,6 +33,19 @@ class Hidden:
     cases: Callable[[random.Random], tuple[Case, ...]]
     expect: Callable[[CaseRun], Tree] | None = None
     memory_cases: Callable[[random.Random], tuple[Case, ...]] = lambda rng: ()
+
+
+T = TypeVar("T")
+TRIES = 20_000
+"""Draws before a case that tells mistakes apart counts as one that does not exist; the rarest takes 200 as a rule."""
+
+
+def drawn(draw: Callable[[], T], tells: Callable[[T], bool]) -> T:
+    """The first of these draws that tells mistakes apart. Raises RuntimeError where none does, rather than go on."""
+    for _ in range(TRIES):
+        if tells(found := draw()):
+            return found
+    raise RuntimeError(f"none of {TRIES:,} draws tells what it has to: {tells.__qualname__} in {tells.__module__}")
 
 
 @dataclass(frozen=True)

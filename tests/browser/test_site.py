@@ -110,9 +110,19 @@ def test_the_theme_is_chosen_by_the_keyboard_and_kept(open_page: Callable[..., P
     page.get_by_role("menuitemradio", name="Dark").or_(page.locator("button[data-mode=dark]")).first.focus()
     page.keyboard.press("Enter")
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    _wait_for_other_pages_to_see_the_theme(page)
     page.get_by_role("link", name="Exercises").first.click()
     expect(page.get_by_role("heading", name="Exercises", exact=False).first).to_be_visible()
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+
+
+def _wait_for_other_pages_to_see_the_theme(page: Page) -> None:
+    """What a page stores reaches the browser's other processes a moment later, and a busy machine's moment is long."""
+    other = page.context.new_page()
+    other.goto(page.url)
+    while other.locator("html").get_attribute("data-theme") != "dark":
+        other.reload()
+    other.close()
 
 
 def test_the_search_finds_a_lab_without_a_network(open_page: Callable[..., Page]) -> None:

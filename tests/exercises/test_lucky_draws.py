@@ -31,6 +31,12 @@ DRAWS = (
     ("08-prefix-tuning/a_table_as_wide_as_the_hidden_state", 0),
     ("09-allocator/allocated_is_what_was_asked_for", 1),
     ("09-bench/the_call_in_the_middle", 2),
+    ("10-occupancy/chooses_by_one_load", 7),
+    ("10-occupancy/forgets_the_registers", 6),
+    ("10-occupancy/parts_of_warps", 2),
+    ("10-occupancy/registers_rounded_down", 2),
+    ("10-occupancy/reserved_once", 1),
+    ("10-occupancy/room_for_threads", 17),
     ("20-flags/accumulates_with_the_whole_batch", 1),
 )
 """The answer, and the number of the student for whom the cases are drawn."""

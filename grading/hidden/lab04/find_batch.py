@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from grading.hidden import Hidden
+from grading.hidden import Hidden, drawn
 from labkit.exercises.lab04.find_batch import Capped
 from labkit.oracles.lab04.find_batch import Trial, doubled, halved, largest, peak_bytes
 
@@ -20,11 +20,11 @@ def telling(draw: Callable[[], Capped]) -> Capped:
     """One of these in which doubling and halving come by another size than the right one, and than trials that keep
     the graphs of two micro-batches find.
     """
-    while True:
-        case = draw()
-        best = largest(case)
-        if not {best, largest(case, Trial(joined=True))} & (halved(case) | doubled(case)):
-            return case
+
+    def tells(case: Capped) -> bool:
+        return not {largest(case), largest(case, Trial(joined=True))} & (halved(case) | doubled(case))
+
+    return drawn(draw, tells)
 
 
 def caps(rng: random.Random) -> tuple[Capped, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from grading.hidden import Hidden
+from grading.hidden import Hidden, drawn
 from labkit.exercises.lab10.sectors import Load
 
 
@@ -28,10 +28,11 @@ def misaligned(rng: random.Random, size: int) -> Load:
 
     Otherwise whoever counts each sector once in the whole launch gets what whoever leaves the offset out gets.
     """
-    while True:
-        n, offset = rng.randrange(1600, 3600) // size, size * rng.randrange(1, 32 // size)
-        if -(-(offset + n * size) // 32) > -(-n * size // 32):
-            return Load(n, size=size, offset=offset)
+    n, offset = drawn(
+        lambda: (rng.randrange(1600, 3600) // size, size * rng.randrange(1, 32 // size)),
+        lambda load: -(-(load[1] + load[0] * size) // 32) > -(-load[0] * size // 32),
+    )
+    return Load(n, size=size, offset=offset)
 
 
 SECTORS = Hidden("10-sectors", load_cases)

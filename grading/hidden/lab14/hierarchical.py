@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import random
 
-from grading.hidden import Hidden
+from grading.hidden import Hidden, drawn
 from labkit.exercises.lab14.hierarchical import Nodes, OnNodes, filled
 
 
 def shuffled(rng: random.Random, n_nodes: int, per_node: int) -> Nodes:
     """Any deal at all, except the one that fills node after node; the last rank is on the last node."""
-    while True:
+
+    def deal() -> Nodes:
         ranks = rng.sample(range(n_nodes * per_node), n_nodes * per_node)
         nodes = [tuple(sorted(ranks[at : at + per_node])) for at in range(0, len(ranks), per_node)]
-        dealt = tuple(sorted(nodes, key=max))
-        if dealt != filled(n_nodes, per_node):
-            return dealt
+        return tuple(sorted(nodes, key=max))
+
+    return drawn(deal, lambda dealt: dealt != filled(n_nodes, per_node))
 
 
 def hierarchical_cases(rng: random.Random) -> tuple[OnNodes, ...]:

@@ -53,15 +53,15 @@ def part_of_a_warp(args: tuple, right: list, got: list) -> object:
     return threads % WARP != 0 and got[0] in played
 
 
-def limited_by(resource: str, *formulas: Callable[[int, int, int, Chip], int]) -> Callable[[CaseRun[Call]], object]:
-    """A diagnosis of a limit by "registers" or "shared" memory that one of these computes.
+def limited_by(resource: str, formula: Callable[[int, int, int, Chip], int]) -> Callable[[CaseRun[Call]], object]:
+    """A diagnosis of a limit by "registers" or "shared" memory that this computes.
 
-    Each is called with (threads, registers, shared_bytes, chip). The other limits are right.
+    It is called with (threads, registers, shared_bytes, chip). The other limits are right.
     """
 
     def when(args: tuple, right: list, got: list) -> object:
         others = resident_blocks(*args, replace(ALL, **{f"limits_{resource}": False}))
-        return right[0] != got[0] and got[0] in [min(others, formula(*args)) for formula in formulas]
+        return right[0] != got[0] == min(others, formula(*args))
 
     return of("resident", when)
 
@@ -184,28 +184,32 @@ RESIDENT_HINTS = (
         "A warp that is only partly filled takes the room of a whole one: 100 threads are 4 warps. Round the number of "
         "warps up.",
     ),
-    Hint(
-        limited_by(
-            "registers",
+    *(
+        Hint(
+            limited_by("registers", formula),
+            "Registers are not handed out one by one: each warp of a block takes 32 times `registers`, rounded up to a "
+            "multiple of 256, and has to find them in the quarter of one scheduler. Count the warps that fit into a "
+            "quarter.",
+        )
+        for formula in (
             lambda threads, registers, shared, chip: chip.registers // (registers * threads),
             lambda threads, registers, shared, chip: chip.registers // (registers * WARP * warps_of(threads)),
             lambda threads, registers, shared, chip: chip.registers // (256 * math.ceil(registers * threads / 256)),
-        ),
-        "Registers are not handed out one by one: each warp of a block takes 32 times `registers`, rounded up to a "
-        "multiple of 256, and has to find them in the quarter of one scheduler. Count the warps that fit into a "
-        "quarter.",
+        )
     ),
-    Hint(
-        limited_by(
-            "registers",
+    *(
+        Hint(
+            limited_by("registers", formula),
+            "A block's warps are spread over the four schedulers, and no scheduler needs a whole block or an equal "
+            "part of each. Count the warps that fit into a quarter of the registers, times four; only then divide by "
+            "the warps of a block.",
+        )
+        for formula in (
             lambda threads, registers, shared, chip: chip.registers // 4 // (units(registers) * warps_of(threads)) * 4,
             lambda threads, registers, shared, chip: (
                 chip.registers // 4 // units(registers) // math.ceil(warps_of(threads) / 4)
             ),
-        ),
-        "A block's warps are spread over the four schedulers, and no scheduler needs a whole block or an equal part of "
-        "each. Count the warps that fit into a quarter of the registers, times four; only then divide by the warps of "
-        "a block.",
+        )
     ),
     Hint(
         limited_by(
