@@ -30,6 +30,16 @@ class Opaque:
     text: str = ""
 
 
+def told(entry: object) -> str:
+    """What an answer returned, or listed, for a message: a pair or three as a tuple, whatever it was; cut to a line.
+
+    told(["gather", 0]) is "('gather', 0)", and of an iterator "something of type list_iterator".
+    """
+    if isinstance(entry, Opaque):
+        return f"something of type {entry.type_name}"
+    return cut(repr(tuple(entry) if isinstance(entry, list) and len(entry) in (2, 3) else entry), 60)
+
+
 def plain(value: object, depth: int = 0) -> Tree:
     """A copy of `value` as a plain tree on the CPU, tensors detached and contiguous.
 

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labkit.tree import MAX_DEPTH, Opaque, clone, leaves, plain, same
+from labkit.tree import MAX_DEPTH, Opaque, clone, leaves, plain, same, told
 
 
 class Plain:
@@ -80,6 +80,12 @@ def test_the_text_of_something_opaque() -> None:
     assert plain(Shy()).text == "<its repr raised ValueError>"
     assert " at 0x" not in plain(Plain()).text
     assert len(plain(set(range(1000))).text) == 80
+
+
+def test_an_entry_is_told_in_a_line() -> None:
+    assert told(["gather", 0]) == "('gather', 0)" and told([1, 2, 3, 4]) == "[1, 2, 3, 4]"
+    assert told(plain(iter([1]))) == "something of type list_iterator"
+    assert told("x" * 100) == "'" + "x" * 56 + "..."
 
 
 def test_a_tree_that_contains_itself_ends() -> None:

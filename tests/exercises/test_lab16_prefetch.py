@@ -11,6 +11,7 @@ from grading.hidden.lab16.prefetch import prefetch_cases
 from labkit.clock import makespan
 from labkit.exercises.lab16.prefetch import KINDS, BadOrder, Blocks, Command, gathers_when_needed, step_ms, timeline
 from labkit.oracles.lab16.prefetch_best import best_ms
+from labkit.tree import Opaque
 from tests.exercises.harness import answers_in, solution_of
 
 pytestmark = pytest.mark.lab("16")
@@ -97,7 +98,19 @@ def test_what_stays_visible_is_the_first_gather_and_the_last_reduction() -> None
         ([("fetch", 0)], "form", "entry 0 is ('fetch', 0)"),
         ([("gather", True)], "form", "entry 0 is ('gather', True)"),
         ([("gather", 0)] * 2, "crowded", "entry 1, ('gather', 0): layer 0 is whole already"),
-        ([("forward", 0)], "not whole", "entry 0, ('forward', 0): layer 0 is not whole"),
+        (Opaque("generator"), "form", "fsdp_order returned something of type generator: it has to be a list of pairs"),
+        ([("forward", 0)], "not gathered", "entry 0, ('forward', 0): layer 0 was never gathered"),
+        (
+            [("gather", 0), ("free", 0), ("forward", 0)],
+            "freed early",
+            "entry 2, ('forward', 0): layer 0 was freed before",
+        ),
+        (
+            [entry for layer in (0, 1) for entry in (("gather", layer), ("forward", layer), ("free", layer))]
+            + [("backward", 1)],
+            "not whole",
+            "entry 6, ('backward', 1): layer 1 is not whole",
+        ),
         ([("gather", 1), ("forward", 1)], "passes", "entry 1, ('forward', 1): ('forward', 0) is next"),
         ([("free", 0)], "free", "entry 0, ('free', 0): layer 0 is not whole"),
         ([("reduce", 0)], "reduce", "entry 0, ('reduce', 0): it comes once, after the backward pass of layer 0"),

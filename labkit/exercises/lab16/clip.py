@@ -13,12 +13,16 @@ from labkit.spec import Answer, Case, Exercise, Run
 
 @dataclass(frozen=True)
 class Parts(Case):
-    """By rank the sizes of its shards, and the sizes of what all hold. A shard of size 0 has no gradient."""
+    """By rank the sizes of its shards, and the sizes of what all hold. A shard of size 0 has no gradient.
+
+    every: the value of all elements; None draws them.
+    """
 
     shards: tuple[tuple[int, ...], ...] = ((5, 4), (5, 4), (5, 3))
     replicated: tuple[int, ...] = (6,)
     max_norm: float = 1.0
     dtype: str = "float32"
+    every: float | None = None
 
     @property
     def n_ranks(self) -> int:
@@ -30,7 +34,8 @@ def parts_inputs(case: Parts, gen: torch.Generator) -> dict[str, Any]:
     dtype = getattr(torch, case.dtype)
 
     def draw(sizes: tuple[int, ...]) -> list[Tensor]:
-        return [(1 + torch.rand(size, generator=gen)).to(dtype) for size in sizes]
+        drawn = [(1 + torch.rand(size, generator=gen)).to(dtype) for size in sizes]
+        return drawn if case.every is None else [torch.full_like(one, case.every) for one in drawn]
 
     return {"replicated": draw(case.replicated), "ranks": [{"shards": draw(sizes)} for sizes in case.shards]}
 
@@ -65,10 +70,12 @@ CLIP = Exercise(
     answers=(Answer("clip_sharded"),),
     public=(
         Parts(),
-        Parts(((7, 2), (7, 2)), (4, 3), max_norm=2.5),
+        Parts(((7, 2, 4, 3, 5), (7, 2, 4, 3, 4)), (4, 3), max_norm=2.5),
         Parts(((4, 3), (4, 0), (2, 0), (0, 0)), (5,)),
         Parts(((3, 2), (3, 2), (3, 1)), max_norm=1e3),
         Parts(((300, 200), (300, 200), (299, 150)), (90,), dtype="bfloat16"),
+        # The square of each element lies half-way between two numbers of bfloat16.
+        Parts(((60, 40), (60, 40)), (30,), dtype="bfloat16", every=1.0625),
         Parts(((6, 4), (5, 4), (5, 4)), ()),
         Parts(((8, 3),), (2,)),
     ),

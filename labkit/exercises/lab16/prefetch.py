@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from labkit.clock import Span, Task, makespan, play
-from labkit.cut import cut
 from labkit.spec import Answer, Case, Exercise
+from labkit.tree import told
 
 MOST_WHOLE = 2
 """So many layers may be whole at once."""
@@ -40,8 +40,8 @@ class Blocks(Case):
 
 
 class BadOrder(ValueError):
-    """Commands that are no training step. kind: "form", "layer", "crowded", "not whole", "passes", "free", "reduce" or
-    "unfinished".
+    """Commands that are no training step. kind: "form", "layer", "crowded", "not gathered", "freed early", "not whole",
+    "passes", "free", "reduce" or "unfinished".
     """
 
     def __init__(self, kind: str, text: str) -> None:
@@ -52,13 +52,13 @@ class BadOrder(ValueError):
 def commands_of(order: object, case: Blocks) -> list[Command]:
     """The order as pairs. Raises BadOrder."""
     if not isinstance(order, list | tuple):
-        raise BadOrder("form", f"fsdp_order returned {_told(order)}: it has to be a list of pairs")
+        raise BadOrder("form", f"fsdp_order returned {told(order)}: it has to be a list of pairs")
     for place, entry in enumerate(order):
         is_pair = isinstance(entry, list | tuple) and len(entry) == 2
         if not is_pair or entry[0] not in KINDS or type(entry[1]) is not int:
-            raise BadOrder("form", f"entry {place} is {_told(entry)}: it has to be a pair such as ('gather', 0)")
+            raise BadOrder("form", f"entry {place} is {told(entry)}: it has to be a pair such as ('gather', 0)")
         if not 0 <= entry[1] < case.n_layers:
-            raise BadOrder("layer", f"entry {place} is {_told(entry)}: the layers are 0 to {case.n_layers - 1}")
+            raise BadOrder("layer", f"entry {place} is {told(entry)}: the layers are 0 to {case.n_layers - 1}")
     return [(kind, layer) for kind, layer in order]
 
 
@@ -88,6 +88,10 @@ def tasks_of(commands: Sequence[Command], case: Blocks) -> Iterator[Task]:
             if n_passes == len(passes) or (kind, layer) != passes[n_passes]:
                 due = f"{passes[n_passes]} is next" if n_passes < len(passes) else "all passes are done"
                 raise BadOrder("passes", f"{where}: {due}")
+            if layer not in whole and kind == "forward":
+                if ("free", layer) in commands[:place]:
+                    raise BadOrder("freed early", f"{where}: layer {layer} was freed before")
+                raise BadOrder("not gathered", f"{where}: layer {layer} was never gathered")
             if layer not in whole:
                 raise BadOrder("not whole", f"{where}: layer {layer} is not whole")
             n_passes, last_pass[layer] = n_passes + 1, name
@@ -127,11 +131,6 @@ def gathers_when_needed(n_layers: int) -> list[Command]:
         if kind == "backward":
             order.append(("reduce", layer))
     return order
-
-
-def _told(value: object) -> str:
-    text = repr(tuple(value) if isinstance(value, list) and len(value) == 2 else value)
-    return cut(text, 60)
 
 
 def drive_prefetch(ans, case: Blocks, tree: dict, stage) -> dict[str, Any]:

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from labkit.cut import cut
 from labkit.pipeline import Action, Costs, ScheduleRun, run_schedule
 from labkit.spec import Case
-from labkit.tree import Opaque
+from labkit.tree import told
 
 
 @dataclass(frozen=True)
@@ -38,12 +37,12 @@ def entries_of(order: object, kinds: Sequence[str], what: str, width: int = 2) -
     """One rank's order as tuples such as ("F", 3). what: the call that returned it. Raises BadEntry."""
     shape = "a pair such as ('F', 0)" if width == 2 else "a triple such as ('F', 0, 0)"
     if not isinstance(order, list | tuple):
-        raise BadEntry(f"{what} returned {_told(order)}: it has to be a list, and each entry {shape}")
+        raise BadEntry(f"{what} returned {told(order)}: it has to be a list, and each entry {shape}")
     for place, entry in enumerate(order):
         is_entry = isinstance(entry, list | tuple) and len(entry) == width and entry[0] in kinds
         if not is_entry or any(type(number) is not int for number in entry[1:]):
             listed = ", ".join(map(repr, kinds[:-1])) + f" or {kinds[-1]!r}"
-            raise BadEntry(f"{what}: entry {place} is {_told(entry)}. It has to be {shape}, with {listed} first")
+            raise BadEntry(f"{what}: entry {place} is {told(entry)}. It has to be {shape}, with {listed} first")
     return [tuple(entry) for entry in order]
 
 
@@ -68,10 +67,3 @@ def play(orders: Sequence[Sequence[Action]], case: Pipe) -> ScheduleRun:
 def run_of(answer: Callable[[int, int, int], object], case: Pipe = Pipe()) -> ScheduleRun:
     """A student's order, played. Raises BadEntry and ScheduleError."""
     return play(one_stage_each(orders_of(answer, case), getattr(answer, "__name__", "order")), case)
-
-
-def _told(value: object) -> str:
-    if isinstance(value, Opaque):
-        return f"something of type {value.type_name}"
-    text = repr(tuple(value) if isinstance(value, list) and len(value) in (2, 3) else value)
-    return cut(text, 60)

@@ -114,7 +114,7 @@ def squares(norms: list[float]) -> float:
 def scaled_up(run: CaseRun[Parts]) -> Any:
     """Where the norm is small enough, the gradients became larger."""
     if whole_norm(run) >= run.case.max_norm:
-        return (norms_are_right(run) is None and gradients_are_clipped(run) is None) or CANNOT_TELL
+        return CANNOT_TELL
     return min(factors(run)) > 1.001
 
 
@@ -130,6 +130,31 @@ def some_untouched(name: str) -> Callable[[CaseRun[Parts]], Any]:
     return when
 
 
+def factor_is(of_rank: Callable[[CaseRun[Parts], int], float]) -> Callable[[CaseRun[Parts]], Any]:
+    """The norm is right, and each rank's gradients were multiplied by what a mistake makes of the factor."""
+
+    def when(run: CaseRun[Parts]) -> Any:
+        wanted = [min(1.0, of_rank(run, rank)) for rank, *_ in pairs(run)]
+        if norms_are_right(run) or max(wanted) == 1.0:
+            return False
+        return all(math.isclose(a, b, rel_tol=0.01) for a, b in zip(factors(run), wanted, strict=True))
+
+    return when
+
+
+def different_factors(run: CaseRun[Parts]) -> Any:
+    """Each rank has its own; CANNOT_TELL where their shards are about equally long."""
+    if max(own_norms(run)) < 1.05 * min(own_norms(run)):
+        return CANNOT_TELL
+    return norms_are_right(run) is None and max(factors(run)) > 1.02 * min(factors(run))
+
+
+def norms_of_all(run: CaseRun[Parts]) -> float:
+    """What norms come to that are added up tensor by tensor."""
+    tensors = [*(grad for one in run.tree["ranks"] for grad in one["shards"]), *run.tree["replicated"]]
+    return sum(map(norm_of, ([tensor] for tensor in tensors)))
+
+
 def rounded_in_bf16(run: CaseRun[Parts]) -> bool:
     """bfloat16 gradients, and a norm that is nearly right."""
     close = all(math.isclose(one["norm"], whole_norm(run), rel_tol=0.02) for one in run.got["ranks"])
@@ -139,8 +164,9 @@ def rounded_in_bf16(run: CaseRun[Parts]) -> bool:
 def in_words(run: Observation) -> str:
     case = run.case
     call = as_call("clip_sharded", max_norm=case.max_norm).replace("(", "(comm, sharded, replicated, ")
+    elements = "elements" if case.every is None else f"elements, each {case.every:g},"
     return (
-        f"{call}, {case.dtype}, shards of {list(map(list, case.shards))} elements by rank, replicated "
+        f"{call}, {case.dtype}, shards of {list(map(list, case.shards))} {elements} by rank, replicated "
         f"{list(case.replicated)}"
     )
 
@@ -206,6 +232,18 @@ CLIP = Oracle(
             norm_is(lambda run, rank: math.hypot(sum(own_norms(run)), replicated_norm(run))),
             "Norms do not add up, their squares do: sum the squares over the ranks, then take the root.",
         ),
+        Hint(
+            norm_is(lambda run, rank: norms_of_all(run)),
+            "The norms of the tensors were added up. Norms do not add up, their squares do: sum the squares of all "
+            "elements, then take the root.",
+        ),
+        Hint(
+            norm_is(
+                lambda run, rank: math.sqrt(squares(own_norms(run)) + replicated_norm(run) ** 2 / run.case.n_ranks)
+            ),
+            "The squares of the replicated gradients were divided by the number of ranks and added after the "
+            "all-reduce. They count once: divide them and add them before it, or add them whole after it.",
+        ),
         Hint(norm_is(lambda run, rank: whole_norm(run) ** 2), "That is the square of the norm: take the root."),
         Hint(
             norm_is(lambda run, rank: min(whole_norm(run), run.case.max_norm)),
@@ -217,19 +255,32 @@ CLIP = Oracle(
             "they were added up. Convert to float32 first.",
         ),
         Hint(
+            some_untouched(""),
+            "The norm is right, and the gradients are as before: multiply them in place, by max_norm / norm.",
+        ),
+        Hint(
             some_untouched("replicated"),
             "The replicated gradients were not clipped: all gradients are multiplied by the same factor.",
         ),
         Hint(
-            some_untouched(""),
-            "The norm is right, and the gradients are as before: multiply them in place, by max_norm / norm.",
+            some_untouched("shard"),
+            "The shards were not clipped: all gradients are multiplied by the same factor.",
+        ),
+        Hint(
+            factor_is(lambda run, rank: (run.case.max_norm / whole_norm(run)) ** 2),
+            "The norm is right, and the factor is the square of max_norm / norm.",
+        ),
+        Hint(
+            factor_is(lambda run, rank: run.case.max_norm / whole_norm(run) / run.case.n_ranks),
+            "max_norm was divided by the number of ranks. It is the limit of the whole gradient's norm, of which each "
+            "rank holds a part: the factor is max_norm / norm on all of them.",
         ),
         Hint(
             scaled_up,
             "A gradient whose norm is below max_norm was made larger. The factor is 1 at most.",
         ),
         Hint(
-            lambda run: norms_are_right(run) is None and len({round(factor, 2) for factor in factors(run)}) > 1,
+            different_factors,
             "Gradients were multiplied by different factors: there is one norm and one factor, for all of them.",
         ),
     ),

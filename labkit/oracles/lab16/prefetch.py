@@ -110,6 +110,14 @@ PREFETCH = Oracle(
             "A layer that is still whole needs no second gather.",
         ),
         Hint(
+            kind_is("freed early"),
+            "A layer was freed before its own forward pass: list the pass first, then the free.",
+        ),
+        Hint(
+            kind_is("not gathered"),
+            "A forward pass needs its layer whole: list a gather of every layer before its forward pass.",
+        ),
+        Hint(
             kind_is("not whole"),
             "A pass needs its layer whole. After its forward pass a layer was freed, so it is gathered again for the "
             "backward pass; only what was kept since then is not.",
