@@ -45,10 +45,15 @@ class Scale(nn.Module):
 
 
 class Layers(nn.Module):
-    """Tokens in, logits out. Every module is built, and so draws its numbers, in the order of `modules()`."""
+    """Tokens in, logits out. Every module is built, and so draws its numbers, in the order of `modules()`.
+
+    One parameter is the model's own, so that its name has no path.
+    """
 
     def __init__(self, case: Drawn) -> None:
         super().__init__()
+        self.start = nn.Parameter(torch.empty(case.width))
+        self.reset_parameters()
         self.embedding = nn.Embedding(case.n_tokens, case.width)
         self.blocks = nn.ModuleList(
             nn.Sequential(nn.LayerNorm(case.width), nn.Linear(case.width, case.width), Scale(case.width))
@@ -56,8 +61,12 @@ class Layers(nn.Module):
         )
         self.head = nn.Linear(case.width, case.n_tokens, bias=False)
 
+    def reset_parameters(self) -> None:
+        """Draw what is added to every token."""
+        nn.init.normal_(self.start, std=0.1)
+
     def forward(self, tokens: Tensor) -> Tensor:
-        h = self.embedding(tokens)
+        h = self.embedding(tokens) + self.start
         for block in self.blocks:
             h = h + torch.tanh(block(h))
         return self.head(h)

@@ -60,9 +60,22 @@ def as_with(shards: Callable[[CaseRun[Drawn], int], dict[str, Any]]) -> Conditio
     return when
 
 
+def names(run: CaseRun[Drawn]) -> set[str]:
+    """The parameters of which every rank has returned a part."""
+    return set.intersection(*(set(one["shards"]) for one in run.got["ranks"]))
+
+
+def lacks(*which: str) -> Condition:
+    """Parameters are missing, and they are all those that one of these names belongs to: "start", "blocks."."""
+    return lambda run: (
+        (missing := set(bits(run)) - names(run)) != set()
+        and missing == {name for name in bits(run) if name.startswith(which)}
+    )
+
+
 def first_right_then_wrong(run: CaseRun[Drawn]) -> bool:
-    """The first parameter is right on every rank, and one behind it is not."""
-    if compare(run.expected, run.got, EXACT) is None:
+    """The first parameter is right on every rank, and one behind it is not, though it has the right name."""
+    if compare(run.expected, run.got, EXACT) is None or names(run) != set(bits(run)):
         return False
     first = next(iter(bits(run)))
     pairs = zip(run.expected["ranks"], run.got["ranks"], strict=True)
@@ -119,6 +132,10 @@ META_INIT = Oracle(
     call=in_words,
     places={f"shards.{name}": name for name in drawn_names()},
     axis="numbers of ranks that divide nothing, empty shards, and a model that is too large to exist whole",
+    errors={
+        "tuple index out of range": "Of few elements chunk() makes fewer parts than it is asked for. Slice "
+        "flat[rank * size : (rank + 1) * size], which is empty where nothing is left.",
+    },
     budgets=(
         Budget(
             "held_bytes",
@@ -162,6 +179,20 @@ META_INIT = Oracle(
         Hint(
             as_with(lambda run, rank: seen({name: one.flatten() for name, one in bits(run).items()})),
             "These are whole parameters. Each rank returns its part alone.",
+        ),
+        Hint(
+            lambda run: any(name.startswith(".") for name in names(run)),
+            "The path of the model itself is empty: the name of its own parameter has no dot in front.",
+        ),
+        Hint(
+            lacks("start"),
+            "The model has a parameter of its own, beside those of its modules. named_modules() lists the model itself "
+            "first, under the empty path.",
+        ),
+        Hint(
+            lacks("start", "blocks."),
+            "Only the modules one level down were drawn. named_modules() goes all the way, and its first entry is the "
+            "model itself.",
         ),
         Hint(
             leaves_out_the_empty,
