@@ -18,6 +18,8 @@ SPREAD = 1.0
 """Of the logarithm of a text's length."""
 MOST_BATCHES = 10_000
 """After so many an endless sampler is left."""
+COLLATED = (12, 9, 6, 3)
+"""Tokens of the texts that are collated, at most: of four long texts, too, three need padding."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ def texts(case: Texts, gen: torch.Generator) -> dict[str, Any]:
     a token like any other.
     """
     lengths = torch.exp(math.log(case.median) + SPREAD * torch.randn(case.n, generator=gen)).long().clamp(1, 1024)
-    shown = lengths[: min(case.batch_size, 4)].clamp(max=12).tolist()
+    shown = [min(most, length) for most, length in zip(COLLATED, lengths.tolist(), strict=False)]
     batch = [torch.randint(0, 30_000, (length,), generator=gen) for length in shown]
     batch[0][-1] = 0
     return {"lengths": lengths, "batch": batch}
