@@ -57,9 +57,9 @@ def peak_bytes(case: Capped, size: int, trial: Trial = Trial()) -> int:
 
 
 @lru_cache(maxsize=1024)
-def largest(case: Capped, trial: Trial = Trial()) -> int:
-    """The largest size up to the global batch whose trial stays within the cap; 0 where none does."""
-    fits, fails = 0, case.global_batch + 1
+def largest(case: Capped, trial: Trial = Trial(), most: int | None = None) -> int:
+    """The largest size up to `most`, or up to the global batch, whose trial stays within the cap; 0 where none does."""
+    fits, fails = 0, (case.global_batch if most is None else most) + 1
     while fails - fits > 1:
         size = (fits + fails) // 2
         if peak_bytes(case, size, trial) <= case.cap_bytes:
