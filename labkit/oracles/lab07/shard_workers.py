@@ -80,8 +80,8 @@ def own_orders(run: CaseRun[Grid]) -> object:
 
 def blocks_rounded_up(run: CaseRun[Grid]) -> object:
     """Each rank's samples are split into equal blocks, a shorter one, and nothing. CANNOT_TELL where that is even."""
-    if is_split(run):
-        return CANNOT_TELL
+    if equal_shares(run) is None:
+        return CANNOT_TELL if is_split(run) else False
     wanted, workers = share(run.case), workers_of(run.case)
     block = -(-wanted // workers)
     sizes = [min(block, max(0, wanted - at * block)) for at in range(workers)]
