@@ -33,6 +33,7 @@ DRAWS = (
     ("07-length-buckets/pads_tokens_with_ignored", 3),
     ("07-shard-workers/blocks_rounded_up", 8),
     ("07-shard-workers/loads_and_throws_away", 57),
+    ("07-tar-shards/empties_the_buffer_for_each_shard", 10),
     ("08-nf4/compares_with_the_codes", 2),
     ("08-prefix-tuning/a_table_as_wide_as_the_hidden_state", 0),
     ("09-allocator/allocated_is_what_was_asked_for", 1),

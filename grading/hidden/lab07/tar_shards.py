@@ -17,7 +17,8 @@ def shard_cases(rng: random.Random) -> tuple[Shards, ...]:
         return Shards(n, per_shard, buffer_size, extensions, broken, rng.randint(0, 10_000))
 
     return (
-        shards(per_shard * rng.randint(7, 9), rng.randint(15, 25)),
+        # In a buffer of four shards a sample moves much further than within its shard.
+        shards(per_shard * rng.randint(7, 9), 4 * per_shard + rng.randint(-3, 3)),
         shards(per_shard * rng.randint(5, 7) + rng.randint(1, per_shard - 1), 14, ("cls", "seg.png", "json")),
         shards(per_shard * 6, 1, ("txt",)),
         shards(per_shard + 1, 50),
