@@ -45,6 +45,11 @@ def squares(tensors: list[Tensor]) -> float:
     return sum(float(tensor.square().sum()) for tensor in tensors)
 
 
+def largest(numbers: list[float]) -> float:
+    """As an all-reduce has it: NaN where any is. Python's max() passes over one that does not come first."""
+    return float(torch.tensor(numbers, dtype=torch.float64).max())
+
+
 def own_gradients_averaged(one: StepOfAll) -> list[float]:
     """Where the tables differ in size they cannot be averaged."""
     if len({table.shape for table in one.tables}) > 1:
@@ -62,7 +67,7 @@ MISTAKES: dict[str, Callable[[StepOfAll], list[float]]] = {
     "before the average": lambda one: one.of_all(sum(one.local) + sum(one.own)),
     "of its own version": lambda one: [math.sqrt(local + sum(one.own)) for local in one.local],
     "own averaged": lambda one: one.of_all(one.average + sum(one.own) / one.n),
-    "largest of the tables": lambda one: one.of_all(one.average + max(one.own)),
+    "largest of the tables": lambda one: one.of_all(one.average + largest(one.own)),
     "own gradients averaged": own_gradients_averaged,
     "norms added": lambda one: [sum(math.sqrt(one.average + own) for own in one.own)] * one.n,
     "norms added, shared once": lambda one: [math.sqrt(one.average) + sum(map(math.sqrt, one.own))] * one.n,
