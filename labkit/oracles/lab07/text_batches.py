@@ -15,8 +15,6 @@ from labkit.spec import CaseRun
 IGNORED = -100
 MOST_PADDING = 0.2
 """Of such lengths, pools of 50 batches leave 7 to 16 %, pools of 10 batches 22 to 42 %, random batches 65 %."""
-LUCK = 0.01
-"""Above the limit, and let pass: an answer that is close below it on some lengths is so far above it on others."""
 ENOUGH_BATCHES = 40
 """From so many on, order and padding are no accident."""
 MANY_BATCHES = 100
@@ -59,7 +57,7 @@ def padding(run: CaseRun[Texts]) -> float:
 
 def little_padding(run: CaseRun[Texts]) -> str | None:
     """Texts of about one length share a batch."""
-    if is_small(run) or padding(run) <= MOST_PADDING + LUCK:
+    if is_small(run) or padding(run) <= MOST_PADDING:
         return None
     return f"{padding(run):.0%} of what the batches hold is padding; {MOST_PADDING:.0%} is allowed"
 
