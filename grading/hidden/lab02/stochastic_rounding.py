@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from grading.hidden import Hidden
-from labkit.exercises.lab02.stochastic_rounding import Draws
+from labkit.exercises.lab02.stochastic_rounding import JUST_ABOVE, Draws
 
 
 def draws_cases(rng: random.Random) -> tuple[Draws, ...]:
@@ -13,6 +14,7 @@ def draws_cases(rng: random.Random) -> tuple[Draws, ...]:
         Draws(n_values=rng.choice((48, 64))),
         Draws(n_values=40, scale=10.0 ** rng.randint(-25, -5)),
         Draws(n_copies=512, scale=10.0 ** rng.randint(5, 30)),
+        replace(JUST_ABOVE, scale=10.0 ** rng.randint(-25, 25)),
     )
 
 

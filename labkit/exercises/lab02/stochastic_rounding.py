@@ -11,12 +11,17 @@ from labkit.spec import Answer, Case, Exercise
 
 @dataclass(frozen=True)
 class Draws(Case):
-    """Random values of a magnitude around `scale`, `n_copies` of each in a call, `n_seeds` generators."""
+    """Random values of a magnitude around `scale`, `n_copies` of each in a call, `n_seeds` generators.
+
+    just_above: one value that bfloat16 has and one that lies a float32 step farther from zero, which is 2^-16 of the
+    way to the next, in one call; of so many copies it is only counted how many left the first of the two.
+    """
 
     n_values: int = 64
     n_copies: int = 1024
     n_seeds: int = 4
     scale: float = 1.0
+    just_above: bool = False
 
 
 SPECIAL_BITS = (
@@ -44,6 +49,10 @@ def draw_inputs(case: Draws, gen: torch.Generator) -> dict[str, object]:
     """x: float32, any values, then a quarter that bfloat16 has exactly, then the special ones; seeds: all different."""
     magnitude = case.scale * torch.exp(torch.randn(case.n_values, generator=gen))
     x = torch.where(torch.rand(case.n_values, generator=gen) < 0.5, -magnitude, magnitude)
+    if case.just_above:
+        exact = x[:1].to(torch.bfloat16).to(torch.float32)
+        x = torch.cat([exact, (exact.view(torch.int32) | 1).view(torch.float32)])
+        return {"x": x, "seeds": torch.randint(1, 10_000, (1,), generator=gen).tolist()}
     exact = x[: case.n_values // 4].to(torch.bfloat16).to(torch.float32)
     special = torch.tensor(SPECIAL_BITS, dtype=torch.int32).view(torch.float32)
     seeds = (1 + torch.randperm(10_000, generator=gen)[: case.n_seeds]).tolist()
@@ -54,6 +63,7 @@ def drive_rounding(ans, case: Draws, tree: dict, stage) -> dict[str, object]:
     """rounded: a call for each seed on n_copies of x, each (n_copies, len(x)).
 
     next: the first generator used a second time. again: the first seed in a new generator.
+    left: in their place, of a case with just_above, how many copies of the two values did not become the first.
     """
     copies = tree["x"].to(stage.device).repeat(case.n_copies, 1)
     first = torch.Generator(stage.device).manual_seed(tree["seeds"][0])
@@ -66,12 +76,18 @@ def drive_rounding(ans, case: Draws, tree: dict, stage) -> dict[str, object]:
             tree["x"] = x[0].cpu()
         return out
 
+    if case.just_above:
+        out = call(first)
+        return {"left": (out.float() != copies[:, :1]).sum(0).tolist()}
     rounded = [call(first)]
     following = call(first)
     rounded += [call(torch.Generator(stage.device).manual_seed(seed)) for seed in tree["seeds"][1:]]
     again = call(torch.Generator(stage.device).manual_seed(tree["seeds"][0]))
     return {"rounded": rounded, "again": again, "next": following}
 
+
+JUST_ABOVE = Draws(n_values=1, n_copies=2**21, n_seeds=1, just_above=True)
+"""Of two million draws 32 should go up, which tells noise that has 2^16 values from noise that lacks the largest."""
 
 STOCHASTIC_ROUNDING = Exercise(
     id="02-stochastic-rounding",
@@ -80,7 +96,7 @@ STOCHASTIC_ROUNDING = Exercise(
     minutes=10,
     difficulty=3,
     answers=(Answer("stochastic_round"),),
-    public=(Draws(), Draws(scale=1e-30), Draws(n_copies=512, scale=1e30)),
+    public=(Draws(), Draws(scale=1e-30), Draws(n_copies=512, scale=1e30), JUST_ABOVE),
     inputs=draw_inputs,
     drive=drive_rounding,
 )

@@ -66,6 +66,8 @@ CORRECTIONS: dict[str, Correction] = {
     "negated": lambda s, v, t: -lost(s, v, t),
     "never swapped": lambda s, v, t: (s - t) + v,
     "swapped the wrong way": lambda s, v, t: (v - t) + s if s.abs() >= v.abs() else (s - t) + v,
+    "other brackets": lambda s, v, t: s - (t + v) if s.abs() >= v.abs() else v - (t + s),
+    "other brackets in one branch": lambda s, v, t: s - (t + v) if s.abs() >= v.abs() else (v - t) + s,
     "compared by value": lambda s, v, t: (s - t) + v if s >= v else (v - t) + s,
 }
 

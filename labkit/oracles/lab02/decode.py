@@ -8,8 +8,8 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab02.format_case import FormatCase
-from labkit.oracles.lab02.library import HARD_CODED, as_format, census, fields, known, values_of
-from labkit.spec import CaseRun, Hint, Oracle
+from labkit.oracles.lab02.library import HARD_CODED, as_format, census, fields, known, same_values, values_of
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle
 
 
 class Decoded:
@@ -19,8 +19,9 @@ class Decoded:
         self.case, self.true, self.got = run.case, run.expected["out"], run.got["out"]
         if self.got.dtype != self.true.dtype or self.got.shape != self.true.shape:
             raise TypeError("nothing to diagnose before the dtype and the shape are right")
-        self.wrong = ~((self.true == self.got) | (self.true.isnan() & self.got.isnan()))
-        self.mantissa = run.tree["bits"] & (2**self.case.mantissa_bits - 1)
+        self.wrong = ~same_values(self.true, self.got)
+        self.bits = run.tree["bits"]
+        self.mantissa = self.bits & (2**self.case.mantissa_bits - 1)
         small = run.tree["bits"] >> self.case.mantissa_bits & (2**self.case.exponent_bits - 1) == 0
         self.zero, self.subnormal = self.true == 0, small & (self.true != 0)
         self.normal = self.true.isfinite() & ~small
@@ -41,6 +42,18 @@ class Decoded:
         there = self.normal & (self.mantissa == full)
         wanted = self.true * 2 ** (self.case.mantissa_bits + 1) / (2 ** (self.case.mantissa_bits + 1) - 1)
         return bool(there.any()) and torch.allclose(self.got[there], wanted[there], rtol=1e-12, atol=0)
+
+    def full_mantissa_is_nan(self) -> bool:
+        """Whether a mantissa of all ones makes NaN of every exponent, where only the top one should have it."""
+        full = self.mantissa == 2**self.case.mantissa_bits - 1
+        return self.case.finite_only and self.only(full) and bool(self.got[full].isnan().all())
+
+    def mantissa_one_bit_short(self) -> object:
+        """Whether the top bit of the mantissa field counts for nothing."""
+        if not known(self.case):
+            return CANNOT_TELL
+        without = self.bits & ~(1 << (self.case.mantissa_bits - 1))
+        return bool(self.wrong.any() and same_values(values_of(without, self.case), self.got).all())
 
     def special_with_sign(self) -> bool:
         """Whether infinity and NaN are right without a sign, and the sign bit stands in their way with one."""
@@ -111,6 +124,16 @@ DECODE = Oracle(
             decoded(Decoded.full_mantissa_doubles),
             "A mantissa field of all ones is still one step short of the next power of two: divide the field by "
             "2**mantissa_bits, not by 2**mantissa_bits - 1.",
+        ),
+        Hint(
+            decoded(Decoded.mantissa_one_bit_short),
+            "The top bit of the mantissa field is lost: the mask that cuts the field out is one bit too short. The "
+            "field has mantissa_bits bits, and a mask of n bits is 2**n - 1.",
+        ),
+        Hint(
+            decoded(Decoded.full_mantissa_is_nan),
+            "NaN came back wherever the mantissa field is full. With finite_only the exponent field has to be full "
+            "as well.",
         ),
         Hint(
             decoded(lambda d: d.only(d.subnormal) and (d.true == 2 * d.got)[d.subnormal].all()),

@@ -55,6 +55,11 @@ ENCODE = Oracle(
             "0 for infinity too.",
         ),
         Hint(
+            encoded(Encoded.nan_of_other_formats),
+            "With finite_only an exponent field of all ones does not make a NaN: your pattern is an ordinary number. "
+            "Only the pattern with all exponent and all mantissa bits set is NaN.",
+        ),
+        Hint(
             encoded(lambda e: e.first_is(e.nan & ~e.got_value.isinf())),
             "NaN is wrong. Comparisons with NaN are always false, and its cast to int64 is arbitrary. Put a NaN "
             "pattern in at the end, where x.isnan().",
@@ -84,8 +89,8 @@ ENCODE = Oracle(
         ),
         Hint(
             encoded(lambda e: e.only(e.x.isinf() | e.nan) and everywhere(e.got < 0, e.wrong & e.x.isinf())),
-            "Infinity is wrong. torch.frexp finds no exponent in it, and its cast to int64 gives -2**63. Clamp the "
-            "size before, to some 2**200.",
+            "Infinity is wrong. It has no exponent that torch.frexp or a logarithm could find, and its cast to int64 "
+            "gives -2**63. Clamp the size before, in float64, to some 2**200.",
         ),
         Hint(
             encoded(lambda e: e.case.finite_only and e.only(e.large | e.nan)),

@@ -59,6 +59,11 @@ class Encoded:
         """Where what came back is negative, has bits above the sign, or is a NaN that x is not."""
         return (self.got < 0) | (self.got >= 2 * self.sign) | (self.got_value.isnan() & ~self.nan)
 
+    def nan_of_other_formats(self) -> bool:
+        """Whether NaN alone is wrong, and came back as an ordinary number of the top exponent."""
+        number = self.got_value.isfinite() & (self.got % self.sign > self.infinity)
+        return self.case.finite_only and self.only(self.nan) and everywhere(number, self.wrong)
+
     def nan_is_infinity(self) -> bool:
         """Whether NaN alone is wrong, and became what infinity becomes: the largest number, without infinities."""
         infinities = (self.got_value[self.wrong].isinf() | self.case.finite_only).any()

@@ -104,6 +104,10 @@ FORMAT_TABLE = Oracle(
             "and a step there is eps times its own power of two.",
         ),
         Hint(
+            limit("smallest_normal", lambda case, true, got: got["smallest_normal"] < 0),
+            "The smallest normal number is the one closest to zero, 2**(1 - bias), not the most negative one.",
+        ),
+        Hint(
             limit("smallest_normal", lambda case, true, got: off_by_two("smallest_normal", true, got)),
             "The smallest normal number has an exponent field of 1, because field 0 belongs to the subnormals. It is "
             "2**(1 - bias).",

@@ -92,6 +92,12 @@ def not_whole(run: CaseRun) -> object:
     return True if (zero_point.frac() != 0).any() else CANNOT_TELL
 
 
+AXES_NOT_KEPT = (
+    "Reduce over every axis except channel_dim, with keepdim=True, so that scale and zero_point broadcast against x. "
+    "Per tensor, both have no axes at all."
+)
+
+
 INT8_QUANTIZE = Oracle(
     id="02-int8-quantize",
     judge=(
@@ -131,8 +137,7 @@ INT8_QUANTIZE = Oracle(
         ),
         Hint(
             attempt(lambda a: a.scale.shape != a.low.shape),
-            "Reduce over every axis except channel_dim, with keepdim=True, so that scale and zero_point broadcast "
-            "against x. Per tensor, both have no axes at all.",
+            AXES_NOT_KEPT,
         ),
         Hint(
             attempt(lambda a: a.symmetric and a.step_is(torch.maximum(-a.low, a.high), 128)),
@@ -140,11 +145,16 @@ INT8_QUANTIZE = Oracle(
             "on both sides.",
         ),
         Hint(
+            attempt(lambda a: a.symmetric and a.step_is(2 * torch.maximum(-a.low, a.high), 255)),
+            "2 max|x| / 255 counts the gaps from -128 to 127. Symmetric codes go from -127 to 127, which leaves 127 "
+            "gaps on each side of 0: the scale is max|x| / 127.",
+        ),
+        Hint(
             attempt(lambda a: a.symmetric and a.step_is(a.high, 127) and (-a.low > a.high).any()),
             "The step comes from the largest value, but a negative one lies further from zero. Take max |x|.",
         ),
         Hint(
-            attempt(lambda a: a.symmetric and a.step_is(a.high - a.low, 255)),
+            attempt(lambda a: a.symmetric and any(a.step_is(a.high - a.low, n_gaps) for n_gaps in (254, 255))),
             "Symmetric quantization has 0 in the middle, so its step comes from the largest absolute value, on "
             "whichever side it lies.",
         ),
@@ -216,14 +226,15 @@ INT8_QUANTIZE = Oracle(
         ),
         Hint(
             attempt(Attempt.zero_point_cut),
-            "The zero point is up to a whole code off, because a cast to int32 cuts its fraction off. Round it first, "
-            "as you do with the codes.",
+            "The zero point is up to a whole code off, because its fraction was cut off or rounded down; a cast to "
+            "int32 cuts it off, too. Round it to the nearest whole number, as you do with the codes.",
         ),
         Hint(
             attempt(lambda a: 0.5 + SLACK < a.error.max() < 1.01 and a.codes_cut()),
             "Errors of up to a whole step: a cast to int8 cuts the fraction off. Round to the nearest code first.",
         ),
     ),
+    errors={"The size of tensor": AXES_NOT_KEPT},
     call=lambda run: as_call(
         "quantize_int8",
         run.tree["x"],

@@ -38,6 +38,11 @@ def as_format(case: FormatCase) -> str:
     return f'FloatFormat("{case.format}", {case.exponent_bits}, {case.mantissa_bits}{rule})'
 
 
+def same_values(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Where two tensors of values agree; a NaN agrees with any other."""
+    return (one == other) | (one.isnan() & other.isnan())
+
+
 def census(wrong: torch.Tensor, kinds: dict[str, torch.Tensor]) -> str | None:
     """Which kinds of elements are wrong, and how many of each: "wrong: 12 of 238 normal numbers, all 2 NaN"."""
     parts = []

@@ -35,6 +35,8 @@ def neighbours(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 def find(run: CaseRun[Draws]) -> RoundingFault | None:
     """The first thing that is wrong, the plainest first."""
     got = run.got
+    if run.case.just_above:
+        return find_wrong_ends(run)
     x, calls = run.tree["x"], [*got["rounded"], got["next"], got["again"]]
     shape = (run.case.n_copies, len(x))
     for call in calls:
@@ -55,6 +57,22 @@ def find(run: CaseRun[Draws]) -> RoundingFault | None:
         or find_wrong_generator(got, inexact)
         or find_bias(x, rounded, below, above, inexact)
         or find_shared_draws(x, rounded, below, above, inexact)
+    )
+
+
+def find_wrong_ends(run: CaseRun[Draws]) -> RoundingFault | None:
+    """A value that must stay and left, or one that should leave rarely and stayed: by chance once in e^32 answers."""
+    (exact, above), (exact_left, above_left) = run.tree["x"].tolist(), run.got["left"]
+    if exact_left:
+        return RoundingFault(
+            "exact", f"{exact:.9g}, which bfloat16 has, changed in {exact_left:,} of {run.case.n_copies:,} draws"
+        )
+    if above_left:
+        return None
+    mean = run.case.n_copies / 2**16
+    return RoundingFault(
+        "short",
+        f"{above:.9g} was never rounded away from zero in {run.case.n_copies:,} draws; unbiased are {mean:.0f} of them",
     )
 
 

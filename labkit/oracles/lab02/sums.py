@@ -261,6 +261,12 @@ SUMS = Oracle(
             "negated",
         ),
         compensation(
+            "The brackets are in the wrong place: s - (t + v) takes away the term that is to be added. What was lost "
+            "is (s - t) + v, from left to right.",
+            "other brackets",
+            "other brackets in one branch",
+        ),
+        compensation(
             "The compensation is added to the running sum in every step and kept too, so it counts again and again. "
             "Add it once, at the end.",
             "again and again",
