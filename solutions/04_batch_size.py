@@ -701,8 +701,9 @@ print(lab04.copies_of(copying_block, lambda block: block))
 # Write two functions.
 #
 # - `prepare(block)` is called once and returns the block with the weights of its convolutions in channels-last.
-# - `run_block(block, x)` computes the same `(y, tokens)` as the block above without any copy. `x` is in channels-last,
-#   and `y` must be too. `tokens`, of shape (images, height · width, channels), must share the memory of `y`.
+# - `run_block(block, x)` computes the same `(y, tokens)` as the block above, and the same gradients, without any copy.
+#   `x` is in channels-last, and `y` must be too. `tokens`, of shape (images, height · width, channels), must share the
+#   memory of `y`.
 #
 # The check counts `clone`, `copy_` and `contiguous` in the forward pass. (PyTorch's own backward pass makes a copy
 # that you cannot avoid.) With one channel or one pixel, both layouts are the same.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -139,6 +141,18 @@ def test_blocks_are_timed_in_each_of_cudnns_ways() -> None:
     blocks = {"yours": (answers["prepare"], answers["run_block"])}
     said = lab04.gpu_times(blocks, Images(1, 4, 5, 6), n_repeats=2).splitlines()
     assert len(said) == 3 and all(line.startswith("yours") and line.endswith(" µs") for line in said)
+
+
+@pytest.mark.slow
+def test_counting_copies_does_not_load_the_compiler() -> None:
+    """Which takes seconds, on a busy machine more than the whole answer may take."""
+    counted = (
+        "import sys, torch; from labkit.exercises.lab04.memory_format import Copies\n"
+        "with Copies() as copies: torch.nn.Conv2d(1, 1, 1)(torch.ones(1, 1, 2, 2)).clone()\n"
+        "print(copies.names, 'torch._dynamo' in sys.modules)"
+    )
+    said = subprocess.run([sys.executable, "-c", counted], capture_output=True, text=True, check=True)
+    assert said.stdout.split() == ["['clone']", "False"]
 
 
 @pytest.mark.slow

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from labkit.meters.dispatch import Meter
 from labkit.spec import Answer, Case, Exercise, Tree
 
 LAST = torch.channels_last
@@ -41,7 +41,7 @@ class Block(nn.Module):
         self.conv2 = nn.Conv2d(channels, channels, 3, padding=1)
 
 
-class Copies(TorchDispatchMode):
+class Copies(Meter):
     """The names of the copies that a block of code dispatches, without those inside of kernels."""
 
     def __init__(self) -> None:
@@ -56,10 +56,11 @@ class Copies(TorchDispatchMode):
 
 
 def images(case: Images, gen: torch.Generator) -> Tree:
-    """x: (n, channels, height, width). weights: of the block's parameters, in their order."""
+    """x: (n, channels, height, width). weights: of the block's parameters, in their order. push: the gradient of y."""
     shapes = [parameter.shape for parameter in Block(case.channels).parameters()]
     x = torch.randn(case.n, case.channels, case.height, case.width, generator=gen)
-    return {"x": x, "weights": [torch.randn(shape, generator=gen) * 0.3 for shape in shapes]}
+    weights = [torch.randn(shape, generator=gen) * 0.3 for shape in shapes]
+    return {"x": x, "weights": weights, "push": torch.randn(x.shape, generator=gen)}
 
 
 def block_of(case: Images, weights: list[Tensor]) -> Block:
@@ -70,10 +71,23 @@ def block_of(case: Images, weights: list[Tensor]) -> Block:
     return block
 
 
+def gradients(block: nn.Module, x: Tensor, y: Tensor, tokens: Tensor, push: Tensor) -> dict[str, Tensor | None]:
+    """Of x and of each parameter, pushed back through y and, by their sum, through the tokens."""
+    to = {"x": x, **{name: one for name, one in block.named_parameters() if one.requires_grad}}
+    # Sums, for a result of another shape, too.
+    loss = (y * push).sum() + tokens.square().sum() if y.shape == push.shape else y.sum()
+    if not loss.requires_grad:
+        return dict.fromkeys(to)
+    return dict(zip(to, torch.autograd.grad(loss, [*to.values()], allow_unused=True), strict=True))
+
+
 def drive_block(ans, case: Images, tree: Tree, stage) -> dict[str, Any]:
-    """weights_last, y_last: whether these are in channels-last. a_view: whether the tokens are y's own memory."""
+    """weights_last, y_last: whether these are in channels-last. a_view: whether the tokens are y's own memory.
+
+    grads: of x and of the block's parameters.
+    """
     block = ans.prepare(block_of(case, tree["weights"]).to(stage.device))
-    x = tree["x"].to(stage.device).contiguous(memory_format=LAST)
+    x = tree["x"].to(stage.device).contiguous(memory_format=LAST).requires_grad_()
     with Copies() as copies:
         y, tokens = ans.run_block(block, x)
     kernels = [parameter for parameter in block.parameters() if parameter.dim() == 4]
@@ -84,6 +98,7 @@ def drive_block(ans, case: Images, tree: Tree, stage) -> dict[str, Any]:
         "copies": len(copies.names),
         "y_last": y.is_contiguous(memory_format=LAST),
         "a_view": tokens.untyped_storage().data_ptr() == y.untyped_storage().data_ptr(),
+        "grads": gradients(block, x, y, tokens, tree["push"].to(stage.device)),
     }
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch.nn import functional as F
 
 from labkit.compare import compare, inputs_untouched
-from labkit.exercises.lab04.memory_format import Images
+from labkit.exercises.lab04.memory_format import Block, Images, block_of, gradients
 from labkit.spec import CANNOT_TELL, CaseRun, Hint, Observation, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-4, rtol=1e-3)
+ANY_ORDER = Tolerance(atol=5e-3, rtol=1e-3)
+"""Of a gradient, which is a sum over all pixels."""
+NAMES = ("x", *(name for name, _ in Block(1).named_parameters()))
 PARTS = ("conv1", "gate", "norm", "conv2")
 """The block's parts: run_block asks for them first, also where prepare has returned nothing."""
 
@@ -50,7 +54,13 @@ def slipped(*slips: str) -> Callable[[CaseRun[Images]], object]:
 def expected(run: CaseRun[Images]) -> dict[str, Any]:
     y, tokens = computed(run)
     kept = {"weights_last": True, "copies": 0, "y_last": True, "a_view": True}
-    return {"y": y.contiguous(), "tokens": tokens.contiguous(), **kept}
+    return {"y": y.contiguous(), "tokens": tokens.contiguous(), **kept, "grads": true_gradients(run)}
+
+
+def true_gradients(run: CaseRun[Images]) -> dict[str, torch.Tensor]:
+    block, x = block_of(run.case, run.tree["weights"]), run.tree["x"].clone().requires_grad_()
+    tracked = replace(run, tree={"x": x, "weights": list(block.parameters())})
+    return gradients(block, x, *computed(tracked), run.tree["push"])
 
 
 def layout(when: Callable[[dict], object]) -> Callable[[CaseRun[Images]], object]:
@@ -67,7 +77,7 @@ def called(run: Observation) -> str:
 MEMORY_FORMAT = Oracle(
     id="04-memory-format",
     expect=expected,
-    tolerance=CLOSE,
+    tolerance=lambda run: {"y": CLOSE, "tokens": CLOSE, "grads": ANY_ORDER},
     judge=(inputs_untouched,),
     call=called,
     axis="numbers of images, channels and pixels",
@@ -78,6 +88,7 @@ MEMORY_FORMAT = Oracle(
         "copies": "number of copies in run_block",
         "y_last": "layout of y (is it in channels-last?)",
         "a_view": "memory of the tokens (is it that of y?)",
+        **{f"grads.{name}": f"gradient of {name}" for name in NAMES},
     },
     errors={
         **{f"'NoneType' object has no attribute '{part}'": "prepare has to return the block." for part in PARTS},
@@ -128,6 +139,16 @@ MEMORY_FORMAT = Oracle(
             layout(lambda got: not got["a_view"]),
             "The tokens are a copy of y. In channels-last, the channels of a pixel lie side by side, so tokens are a "
             "view: y.flatten(2).transpose(1, 2).",
+        ),
+        Hint(
+            lambda run: any(run.got["grads"][name] is None for name in NAMES[1:]),
+            "No gradient reaches the block's parameters, which are to be trained: a torch.no_grad(), .detach() or "
+            ".data cuts them off from y.",
+        ),
+        Hint(
+            lambda run: compare(run.expected["grads"]["x"], run.got["grads"]["x"], ANY_ORDER),
+            "y is right, and the gradient of x is not: a .detach() or .data cuts x off, and what comes before the "
+            "block does not learn.",
         ),
     ),
 )
