@@ -42,6 +42,15 @@ def test_an_update_trains_as_well_over_four_bits_and_not_over_any(nf4: dict, see
     assert loss_after_training(w, coarse) > 1.02 * base
 
 
+def test_a_chain_of_layers_does_not_blow_its_values_up() -> None:
+    """The tolerance, for sums in any order, takes them to be of size 1."""
+    exercise = exercises.find("08-frozen-nf4")
+    for student in range(40):
+        *_, chain = hidden_of(exercise.id).cases(random.Random(student))
+        y = oracle_of(exercise.id).expect(CaseRun(chain, make_inputs(exercise, chain, student)))["y"]
+        assert chain.n_layers > 1 and y.abs().max() < 30
+
+
 @pytest.mark.slow
 def test_a_weight_that_is_kept_stands_out_of_the_watched_budget() -> None:
     exercise = exercises.find("08-frozen-nf4")
