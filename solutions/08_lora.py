@@ -123,9 +123,10 @@ labkit.figures.low_rank_update()
 # of shape (n_out, rank), zero. Read `in_features` and `out_features` from the base, and dtype and device from
 # `base.weight`: at the end of the lab the base is a module of another class, with a weight in 4 bits. During training,
 # dropout acts only on the input of the update, element by element, and the kept elements are divided by $1 - p$; in
-# `eval()` it does nothing. `merge` and `unmerge` change `base.weight` in place: `unmerge` subtracts what `merge`
-# added, and no copy of the weight is kept. The check compares with `peft`'s layer given the same weights: outputs,
-# gradients and merged weight. It also watches memory: `forward` makes no matrix of shape (n_out, n_in).
+# `eval()` it does nothing. `merge` and `unmerge` change `base.weight` in place, without autograd recording it:
+# `unmerge` subtracts what `merge` added, and no copy of the weight is kept. The check compares with `peft`'s layer
+# given the same weights: outputs, gradients and merged weight. It also watches memory: `forward` makes no matrix of
+# shape (n_out, n_in).
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -1248,10 +1249,10 @@ guesses.settle("bits with float32 scales", 4 + 32 / 64)
 # shorter. A block of zeros comes back as zeros. `quantize_nf4` returns a dict of tensors in a layout of your own. Its
 # bytes are counted, with a byte for each letter of a name and 8 bytes for each axis of a shape: from 2¹⁶ weights on at
 # most 4.52 bits a weight, and with `double=True` at most 4.15. All that `dequantize_nf4` needs is in the dict, because
-# weights of other sizes may be quantized in between. The check reads scales and codes back from your values: every
-# weight must have the nearest code, and with `double=True` every scale must be within half of its 8-bit step. (For the
-# nearest code you may divide by the exact scale or by the stored one.) It also trains a LoRA update over your weight
-# and over the original, and compares the losses.
+# other weights may be quantized in between, with either value of `double`. The check reads scales and codes back from
+# your values: every weight must have the nearest code, and with `double=True` every scale must be within half of its
+# 8-bit step. (For the nearest code you may divide by the exact scale or by the stored one.) It also trains a LoRA
+# update over your weight and over the original, and compares the losses.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #

@@ -22,6 +22,7 @@ OBSERVED = (
     "y",
     "grads",
     "merged_weight",
+    "merge_recorded",
     "merged",
     "merged_grad",
     "merged_twice",
@@ -90,8 +91,9 @@ def linear_of(tree: dict, device: torch.device | str = "cpu") -> nn.Linear:
 def drive_layer(ans, case: Layer, tree: dict, stage) -> dict[str, object]:
     """What the layer is when new; with given factors; merged, merged again, unmerged and unmerged again.
 
-    keeps_base: the layer given is the layer's base. draws_again: a second pass in training drops other elements. What
-    could not be run, because the factors are not there, or was not asked for, is None.
+    keeps_base: the layer given is the layer's base. merge_recorded: autograd goes back through merge(). draws_again: a
+    second pass in training drops other elements. What could not be run, because the factors are not there, or was not
+    asked for, is None.
     """
     # Merging writes into the weight. Where memory is watched nothing is merged, and a copy would be counted.
     weight = tree["weight"] if case.forward_only else tree["weight"].clone()
@@ -162,7 +164,12 @@ def _merge_and_back(
     def weight() -> torch.Tensor:
         return layer.base.weight.detach().clone()
 
-    layer.merge()
+    with torch.enable_grad():
+        layer.merge()
+    out["merge_recorded"] = layer.base.weight.grad_fn is not None
+    if out["merge_recorded"]:
+        # Or two backward passes below would share its graph, which the first one frees.
+        layer.base.weight.detach_()
     out["merged_weight"], out["merged"] = weight(), layer(x)
     with torch.enable_grad():
         out["merged_grad"] = _gradient_of_x(layer, x, grad)

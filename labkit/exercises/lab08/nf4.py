@@ -65,7 +65,7 @@ def another(w: torch.Tensor) -> torch.Tensor:
 def drive_nf4(ans, case: Weights, tree: dict, stage) -> dict[str, object]:
     """codebook: the 16 values. state: all that is kept of w. back: what is made of it again.
 
-    stays: the same comes back after a weight of another size was quantized.
+    stays: the same comes back after a weight of another size was quantized, with the other value of `double`.
     """
     w = tree["w"].to(stage.device)
     w = w.T.contiguous().T if case.strided else w
@@ -76,7 +76,7 @@ def drive_nf4(ans, case: Weights, tree: dict, stage) -> dict[str, object]:
         state = _as_from_a_file(state)
         ans.quantize_nf4(another(w), case.double)
         found["back"] = ans.dequantize_nf4(state, case.shape)
-        ans.quantize_nf4(w.flatten()[: BLOCK + 1], case.double)
+        ans.quantize_nf4(w.flatten()[: BLOCK + 1], not case.double)
         found["stays"] = _same_again(ans, state, case, found["back"])
     return found
 

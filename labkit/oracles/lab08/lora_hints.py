@@ -21,6 +21,10 @@ from labkit.oracles.lab08.lora_mistakes import (
 )
 from labkit.spec import Hint
 
+SEEN_BY_AUTOGRAD = (
+    "Autograd sees merge() change the weight, which then depends on the factors and keeps a graph in memory. Change it "
+    "under torch.no_grad() or through .data."
+)
 LORA_HINTS = (
     Hint(
         lambda run: any("base" in name or name in ("weight", "bias") for name in run.got["trainable"]),
@@ -118,6 +122,10 @@ LORA_HINTS = (
     Hint(
         lambda run: near(run.got["unmerged_weight"], run.tree["weight"]) and near(run.got["unmerged"], y_with(run, 0)),
         "After unmerge() the update is gone from the output as well: reset the flag, so that forward adds it.",
+    ),
+    Hint(
+        lambda run: run.got["merge_recorded"],
+        SEEN_BY_AUTOGRAD,
     ),
     Hint(
         lambda run: run.got["trainable_after"].keys() - run.got["trainable"].keys(),

@@ -13,7 +13,7 @@ from torch import nn
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab08.lora_linear import N_ROWS, OBSERVED, Layer, linear_of
 from labkit.oracles.lab08.dropped import drops_the_updates_input
-from labkit.oracles.lab08.lora_hints import LORA_HINTS
+from labkit.oracles.lab08.lora_hints import LORA_HINTS, SEEN_BY_AUTOGRAD
 from labkit.oracles.lab08.lora_mistakes import CLOSE, CLOSE_IN_BFLOAT16, starts_random
 from labkit.spec import Budget, CaseRun, Oracle, Tolerance
 
@@ -71,6 +71,7 @@ def expect(run: CaseRun[Layer]) -> dict[str, object]:
             "initial": linear_of(tree)(tree["x"]).detach(),
             "grads": {"x": x.grad, **factors},
             "merged_weight": merged,
+            "merge_recorded": False,
             "merged": y.detach(),
             "merged_grad": x.grad,
             "merged_twice": merged,
@@ -115,6 +116,7 @@ LORA_LINEAR = Oracle(
         "grads.lora_A": "gradient of lora_A",
         "grads.lora_B": "gradient of lora_B",
         "merged_weight": "base.weight after merge()",
+        "merge_recorded": "answer to whether autograd has recorded merge()",
         "merged": "output after merge()",
         "merged_grad": "gradient of x after merge()",
         "merged_twice": "base.weight after a second merge()",
@@ -136,5 +138,6 @@ LORA_LINEAR = Oracle(
             "has rank columns, by lora_B: never lora_B by lora_A.",
         ),
     ),
+    errors={"Cannot assign non-leaf Tensor to parameter 'weight'": SEEN_BY_AUTOGRAD},
     diagnose=LORA_HINTS,
 )

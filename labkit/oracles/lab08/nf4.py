@@ -8,6 +8,7 @@ from labkit.compare import inputs_untouched
 from labkit.exercises.lab08.nf4 import BLOCK
 from labkit.oracles.calls import as_call
 from labkit.oracles.lab08.nf4_mistakes import (
+    codes_of_others,
     evenly_spaced,
     half_precision_scales,
     largest_is_second,
@@ -23,6 +24,7 @@ from labkit.oracles.lab08.nf4_mistakes import (
     rounded_down,
     scales_of_another,
     swapped,
+    undivided,
     without_double,
 )
 from labkit.oracles.lab08.nf4_read import CODEBOOK, bits_per_weight, read
@@ -75,7 +77,7 @@ def few_bits(run: CaseRun) -> str | None:
 def all_in_the_state(run: CaseRun) -> str | None:
     if run.got["stays"] is True:
         return None
-    return "dequantize_nf4 gives something else once a weight of another size was quantized"
+    return f"dequantize_nf4 gives something else once another weight was quantized, with double={not run.case.double}"
 
 
 def zeros_stay(run: CaseRun) -> str | None:
@@ -195,6 +197,11 @@ NF4 = Oracle(
             "four bits.",
         ),
         Hint(
+            reads(undivided),
+            "The codes are those nearest to the weights themselves. Divide each weight by the scale of its block "
+            "first, then look for the nearest code.",
+        ),
+        Hint(
             reads(one_scale),
             "The whole tensor has one scale, so that one outlier costs all the others their precision. Every 64 "
             "weights need their own.",
@@ -231,8 +238,8 @@ NF4 = Oracle(
                     and bool(((found.used - found.scale).abs() > found.scale_allowed()).any())
                 )
             ),
-            "The scales lost more than half a step of their 8 bits. Take their mean off first, and keep steps and mean "
-            "in float32.",
+            "The scales lost more than half a step of their 8 bits. Take their mean off first, that of the scales "
+            "without any padding, and keep steps and mean in float32.",
         ),
         Hint(
             reads(lambda found: found.case.double and one_sided(found) and right_scales_are(found, True, steps=1.0)),
@@ -259,6 +266,11 @@ NF4 = Oracle(
             lambda run: run.case.double and right_scales(run),
             "The scales come back too far off. Take their mean off, and give every 256 of them a step of their own: "
             "the largest magnitude / 127.",
+        ),
+        Hint(
+            without_double(codes_of_others),
+            "The codes are right, and many weights have got the code of another weight: packing and unpacking "
+            "disagree on which two codes share a byte.",
         ),
         Hint(
             reads(lambda found: bool(found.off_grid().any())),

@@ -11,7 +11,7 @@ from dataclasses import replace
 import torch
 
 from labkit.exercises.lab08.nf4 import BLOCK, SECOND_BLOCK, Weights, another
-from labkit.oracles.lab08.nf4_read import CODEBOOK, Read, blocks_of, nearest, read
+from labkit.oracles.lab08.nf4_read import CODEBOOK, Read, blocks_of, code_of, nearest, read
 from labkit.spec import CANNOT_TELL, CaseRun
 
 SMALLEST_NORMAL_FLOAT16 = 2.0**-14
@@ -58,6 +58,25 @@ def swapped(found: Read) -> bool:
     w, back = found.w.reshape(-1, 2), found.back.reshape(-1, 2)
     wrong, right = (w - back).square().mean(), (w - back.flip(1)).square().mean()
     return bool(20 * right < wrong)
+
+
+def undivided(found: Read) -> object:
+    """The codes were chosen for the weights as they are, and multiplied by the right scales."""
+    scale, allowed = found.scale[:, None], found.scale_allowed()[:, None]
+    codes, right = code_of(found.w), code_of(found.w / scale.clamp_min(1e-30))
+    if torch.equal(codes, right):
+        return CANNOT_TELL
+    return bool(((found.back - codes * scale).abs() <= codes.abs() * allowed + 1e-6 * scale).all())
+
+
+def codes_of_others(found: Read) -> bool:
+    """As many weights have each code as should, but for as many as fill up the last block, and they are others."""
+    there, n_more = found.scale > 0, -found.case.numel % BLOCK
+    right, used = (code_of((part[there] / found.scale[there, None]).reshape(-1)) for part in (found.w, found.back))
+    off_grid = nearest((found.back[there] / found.scale[there, None]).reshape(-1)) > 2e-3
+    codes = torch.tensor(CODEBOOK, dtype=torch.float64)
+    n_moved = sum(abs(int((right == code).sum() - (used == code).sum())) for code in codes)
+    return not off_grid.any() and n_moved <= 2 * n_more and bool((right != used).float().mean() > 0.1)
 
 
 def evenly_spaced(values: torch.Tensor) -> bool:

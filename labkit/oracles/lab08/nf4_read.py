@@ -43,11 +43,16 @@ def blocks_of(flat: torch.Tensor, size: int) -> torch.Tensor:
     return torch.nn.functional.pad(flat, (0, -len(flat) % size)).reshape(-1, size)
 
 
-def nearest(u: torch.Tensor) -> torch.Tensor:
-    """How far each value is from the nearest code."""
+def code_of(u: torch.Tensor) -> torch.Tensor:
+    """The code nearest to each value."""
     codes = torch.tensor(CODEBOOK, dtype=torch.float64)
     middles = (codes[1:] + codes[:-1]) / 2
-    return (u - codes[torch.bucketize(u, middles)]).abs()
+    return codes[torch.bucketize(u, middles)]
+
+
+def nearest(u: torch.Tensor) -> torch.Tensor:
+    """How far each value is from the nearest code."""
+    return (u - code_of(u)).abs()
 
 
 @dataclass(frozen=True)
