@@ -52,7 +52,10 @@ class Adapted(Case):
 
 
 class LowRank(nn.Module):
-    """A LoRA layer with a trained factor before its update, so that it has three tensors of an adapter."""
+    """A LoRA layer with a trained factor before its update, so that it has three tensors of an adapter.
+
+    init_lora_weight is none of them: it is frozen, and its name does not begin with lora_.
+    """
 
     def __init__(self, base: nn.Linear, seed: int = 0) -> None:
         super().__init__()
@@ -62,6 +65,7 @@ class LowRank(nn.Module):
         lora_a = torch.randn(RANK, base.in_features, generator=gen) / base.in_features**0.5
         self.lora_A = nn.Parameter(lora_a.to(base.weight))
         self.lora_B = nn.Parameter(torch.zeros(base.out_features, RANK).to(base.weight))
+        self.init_lora_weight = nn.Parameter(self.lora_A.detach().clone(), requires_grad=False)
 
     @property
     def weight(self) -> nn.Parameter:
@@ -70,6 +74,10 @@ class LowRank(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.base(x) + SCALE * self.lora_gain * (x @ self.lora_A.T) @ self.lora_B.T
+
+
+def is_of_adapter(name: str) -> bool:
+    return name.rpartition(".")[2].startswith("lora_")
 
 
 def build(case: Adapted, seed: int) -> nn.Module:
@@ -177,7 +185,7 @@ def _parameters(model: nn.Module) -> dict[str, torch.Tensor]:
 
 def _fill(model: nn.Module, seed: int) -> None:
     for name, parameter in model.named_parameters():
-        if "lora_" in name:
+        if is_of_adapter(name):
             with torch.no_grad():
                 parameter.copy_(factor(name, tuple(parameter.shape), seed))
 
@@ -185,7 +193,7 @@ def _fill(model: nn.Module, seed: int) -> None:
 def _filled_and_saved(ans, model: nn.Module, seed: int) -> dict[str, torch.Tensor]:
     """The state, taken while a parameter of the base trains too: which tensors are the adapter's, their names say."""
     _fill(model, seed)
-    base = next(p for name, p in model.named_parameters() if "lora_" not in name)
+    base = next(p for name, p in model.named_parameters() if not is_of_adapter(name))
     trained = base.requires_grad
     base.requires_grad_()
     state = ans.adapter_state(model)

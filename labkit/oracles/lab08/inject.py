@@ -5,7 +5,17 @@ from __future__ import annotations
 import torch
 
 from labkit.compare import inputs_untouched
-from labkit.exercises.lab08.inject import NO_TARGET, OBSERVED, RANK, SCALE, Adapted, build, factor, logits_of
+from labkit.exercises.lab08.inject import (
+    NO_TARGET,
+    OBSERVED,
+    RANK,
+    SCALE,
+    Adapted,
+    build,
+    factor,
+    is_of_adapter,
+    logits_of,
+)
 from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-4, rtol=1e-4)
@@ -69,6 +79,10 @@ def _ends_with_a_target(case: Adapted, name: str) -> bool:
 
 def _n_targets(case: Adapted) -> int:
     return sum(_ends_with_a_target(case, name) for name, _ in build(case, 0).named_modules())
+
+
+def _is_lookalike(name: str) -> bool:
+    return "lora_" in name.rpartition(".")[2] and not is_of_adapter(name)
 
 
 def _is_alias(run: CaseRun[Adapted]) -> bool:
@@ -138,6 +152,14 @@ INJECT = Oracle(
         Hint(
             lambda run: not run.case.none and not any("lora_" in name for name in run.got["trainable"]),
             "Nothing trains: the model was frozen after the adapters had been put in. Freeze first.",
+        ),
+        Hint(
+            lambda run: (
+                any(_is_lookalike(name) for name in (*run.got["trainable"], *run.got["state"]))
+                and all("lora_" in name for name in run.got["state"])
+            ),
+            "A parameter called init_lora_weight is taken for one of the adapter's. The last part of the name has to "
+            "begin with lora_: having it somewhere inside is not enough.",
         ),
         Hint(
             lambda run: any("lora_" not in name for name in run.got["state"]),

@@ -20,7 +20,7 @@ def adapter_state(model: nn.Module) -> dict[str, Tensor]:
 
 
 def load_adapter(model, state):
-    own = {n: p for n, p in model.named_parameters() if "lora_" in n}
+    own = {n: p for n, p in model.named_parameters() if n.rpartition(".")[2].startswith("lora_")}
     if own.keys() != state.keys() or any(own[n].shape != state[n].shape for n in own):
         raise ValueError("does not fit")
     for name in own:
