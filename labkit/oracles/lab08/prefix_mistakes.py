@@ -42,6 +42,12 @@ def kinds_first(case: Prefix, prefix: torch.Tensor) -> Layers:
     return list(zip(parts[: case.n_layers], parts[case.n_layers :]))
 
 
+def heads_before_kinds(case: Prefix, prefix: torch.Tensor) -> Layers:
+    """Of each head its keys, then its values."""
+    parts = prefix.view(case.n_prompt, case.n_layers, case.n_kv_heads, 2, case.head_dim).permute(1, 3, 2, 0, 4)
+    return [(keys[None], values[None]) for keys, values in parts]
+
+
 def first_layer_only(case: Prefix, prefix: torch.Tensor) -> Layers:
     return layers_of(case, prefix)[:1] * case.n_layers
 

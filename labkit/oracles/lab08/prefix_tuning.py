@@ -11,6 +11,7 @@ from labkit.exercises.lab08.prefix_tuning import Prefix, cache_shape
 from labkit.exercises.lab08.prompt_tuning import at_text, model_of
 from labkit.oracles.lab08.prefix_mistakes import (
     first_layer_only,
+    heads_before_kinds,
     heads_last,
     heads_unpermuted,
     kinds_first,
@@ -171,6 +172,14 @@ PREFIX_TUNING = Oracle(
             "The table of the network is as wide as the keys of one layer, kv_width, not as the hidden state.",
         ),
         Hint(
+            lambda run: (
+                run.case.bottleneck is not None
+                and list(run.got["parameters"]) == ["embedding.weight", "transform.0.weight", "transform.2.weight"]
+            ),
+            "The two linear layers of the network have no bias. peft's have one each, as torch.nn.Linear makes them by "
+            "itself.",
+        ),
+        Hint(
             lambda run: list(run.got["parameters"]) != sorted(run.tree["encoder"]),
             "The parameters do not have peft's names, so that its checkpoints would not load: an embedding, and with a "
             "bottleneck a torch.nn.Sequential named transform.",
@@ -227,6 +236,7 @@ PREFIX_TUNING = Oracle(
             "Keys and values have changed places: of each layer's two parts the first holds the keys.",
         ),
         Hint(logits_are(layers=kinds_first), LAYOUT),
+        Hint(logits_are(layers=heads_before_kinds), LAYOUT),
         Hint(logits_are(layers=heads_last), LAYOUT),
         Hint(logits_are(layers=heads_unpermuted), LAYOUT),
         Hint(logits_are(layers=never_moved), ONLY_CUTS),
