@@ -295,8 +295,8 @@ print("labkit.bench         ", labkit.bench(lambda: x @ x, n_repeats=30, now_s=t
 #
 # Write `time_jobs(jobs, cuda)`. `jobs` is a list of pairs: a function that issues work, and the stream on which it
 # must run. Run them in the order of the list, each on its stream. Return for each the milliseconds from the moment its
-# stream reaches it to its end, waits included. The host must not wait before the last job is issued, and no stream may
-# wait for another.
+# stream reaches it to its end, waits included. The host must not wait before the last job is issued, no stream may
+# wait for another, and after the call the same stream is current as before.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #

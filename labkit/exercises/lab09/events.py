@@ -71,7 +71,10 @@ def _function(job: Job, sim: SimDevice) -> Callable[[], object]:
 
 
 def drive_events(ans, case: Jobs, tree: dict, stage) -> dict[str, object]:
-    """ms: what the answer read. commands: what the device was asked for meanwhile. refused: its complaint, if any."""
+    """ms: what the answer read. commands: what the device was asked for meanwhile. refused: its complaint, if any.
+
+    stream_left: whether the stream that was current before the call is current no longer.
+    """
     with SimDevice(MACHINE) as sim:
         jobs = make_jobs(case, sim)
         sim.synchronize()
@@ -80,7 +83,9 @@ def drive_events(ans, case: Jobs, tree: dict, stage) -> dict[str, object]:
             ms, refused = ans.time_jobs(jobs, sim), None
         except NotReady as error:
             ms, refused = None, str(error)
-        return {"ms": ms, "refused": refused, "commands": as_plain(sim.commands[n_before:])}
+        commands = as_plain(sim.commands[n_before:])
+        stream_left = sim.current_stream() != sim.default_stream()
+        return {"ms": ms, "refused": refused, "commands": commands, "stream_left": stream_left}
 
 
 EVENTS = Exercise(

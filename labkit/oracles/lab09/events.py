@@ -40,6 +40,12 @@ def since_the_start_ms(case: Jobs) -> list[float]:
     return [1e3 * (spans[-1].end_s - logged(case)[0][0].start_s) for spans in logged(case)]
 
 
+def since_the_job_before_ms(case: Jobs) -> list[float]:
+    """What the end of the job before, in the list, makes of it as a start."""
+    ends_ms = [1e3 * spans[-1].end_s for spans in logged(case)]
+    return true_ms(case)[:1] + [end - before for before, end in itertools.pairwise(ends_ms)]
+
+
 def off(got: list[float], wanted: list[float], atol_ms: float = ATOL_MS) -> list[int]:
     """Which of the times are not these."""
     return [at for at, pair in enumerate(zip(got, wanted, strict=True)) if not abs(pair[0] - pair[1]) <= atol_ms]
@@ -113,6 +119,25 @@ def reads_the_times(run: CaseRun) -> str | None:
     return f"job {at} reads {got[at]:.4g} ms, and by the device's own log it takes {wanted[at]:.4g} ms"
 
 
+def leaves_the_stream_as_it_was(run: CaseRun) -> str | None:
+    return "after the call another stream is current than before" if run.got["stream_left"] else None
+
+
+def all_as_the_last(run: CaseRun[Jobs]) -> bool:
+    """Whether every job reads what the last one takes, which others do not."""
+    wanted = true_ms(run.case)
+    as_the_last = wanted[-1:] * len(wanted)
+    return not off(run.got["ms"], as_the_last) and bool(off(as_the_last, wanted))
+
+
+def begin_elsewhere(run: CaseRun[Jobs]) -> bool:
+    """Whether the readings begin with another job, or before their own has its turn."""
+    got, loose_ms = run.got["ms"], 3 * len(run.case.jobs) * ATOL_MS
+    if any(not off(got, wrong(run.case), loose_ms) for wrong in (since_the_start_ms, since_the_job_before_ms)):
+        return True
+    return any(ms > 1.2 * true for ms, true in zip(got, true_ms(run.case), strict=True))
+
+
 def n_records(got: Tree) -> Counter[int]:
     """By stream."""
     return Counter(one.stream for one in issued(got) if one.kind == "record")
@@ -127,7 +152,14 @@ def too_few_records(run: CaseRun[Jobs]) -> bool:
 
 EVENTS = Oracle(
     id="09-events",
-    judge=(asked_in_time, each_once_on_its_stream, never_waits_between, side_by_side, reads_the_times),
+    judge=(
+        asked_in_time,
+        each_once_on_its_stream,
+        never_waits_between,
+        side_by_side,
+        reads_the_times,
+        leaves_the_stream_as_it_was,
+    ),
     call=lambda run: (
         "time_jobs(["
         + ", ".join(f"{job.n_calls} x {job.kind} on {job.n:,} numbers" for job in run.case.jobs)
@@ -193,16 +225,23 @@ EVENTS = Oracle(
             "inside `with cuda.stream(stream):`, or give record the stream.",
         ),
         Hint(
-            lambda run: (
-                not off(run.got["ms"], since_the_start_ms(run.case), 3 * len(run.case.jobs) * ATOL_MS)
-                or any(ms > 1.2 * true for ms, true in zip(run.got["ms"], true_ms(run.case), strict=True))
-            ),
+            all_as_the_last,
+            "Every job reads the time of the last one: all share one pair of events, and record moves an event to a "
+            "new place. Make two events for each job.",
+        ),
+        Hint(
+            begin_elsewhere,
             "These times do not begin with their jobs. Each job needs a first event of its own, recorded on its stream "
             "right before it is issued.",
         ),
         Hint(
             lambda run: all(ms < 1.2 * ATOL_MS for ms in run.got["ms"]),
             "There is nothing between these two events: record one before the job is issued and one after it.",
+        ),
+        Hint(
+            lambda run: run.got["stream_left"],
+            "set_stream changes the current stream for all that follows, also after your function has returned. `with "
+            "cuda.stream(stream):` brings the old one back.",
         ),
     ),
 )
