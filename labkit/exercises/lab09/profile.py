@@ -12,6 +12,7 @@ import torch
 from labkit.exercises.lab09.traces import (
     MARK_IN_ANOTHER_CASE,
     TENSOR_CORE_MARKS,
+    TWO_MARKS,
     Recording,
     after_all_others,
     as_events,
@@ -67,13 +68,16 @@ def recording_of(case: Session, tree: dict) -> Recording:
 def steady_events(case: Session, tree: dict) -> list[dict[str, Any]]:
     """The events of the device alone, of a program that had no cold steps; in no order that helps.
 
-    The last kernel has a mark of tensor cores in its name, but in another case of the letters.
+    The last kernel but one has a mark of tensor cores in its name, but in another case of the letters; the last has two
+    marks.
     """
     steps = steps_of(case)[case.n_cold :]
     recording = record(steps, tree["jitter"].tolist(), case.launch_us, case.waits, case.kernel_scale)
     events = [event for event in as_events(recording) if event.get("cat") in ON_DEVICE]
     end_us = max(event["ts"] + event["dur"] for event in events)
-    events.append(after_all_others(MARK_IN_ANOTHER_CASE, end_us, 24 * case.kernel_scale))
+    for name, us in ((MARK_IN_ANOTHER_CASE, 24), (TWO_MARKS, 40)):
+        events.append(after_all_others(name, end_us, us * case.kernel_scale))
+        end_us += events[-1]["dur"]
     return events[::-1]
 
 

@@ -31,6 +31,8 @@ BACK_GEMM = "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_nt"
 TUNING = "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize32x32x8_stage3_warpsize1x2x1_ffma_aligna4_alignc4"
 
 
+TWO_MARKS = "cutlass_80_tensorop_bf16_s16816gemm_bf16_128x64_64x3_nt_align8"
+"""One kernel, though two marks are in its name."""
 MARK_IN_ANOTHER_CASE = f"{_AT}(anonymous namespace)::TensorOp_reduce_kernel<float>"
 """No kernel on tensor cores: the mark is written "tensorop"."""
 

@@ -94,6 +94,13 @@ def is_all_of(*rules: type[CachingAllocator]) -> Callable[[CaseRun[AllocationTra
     return when
 
 
+def goes_through_one_pool(run: CaseRun[AllocationTrace]) -> object:
+    """Where the other pool has nothing to give back, an empty_cache that does nothing looks the same."""
+    if is_all_of(other_rules.KeepsEverything)(run):
+        return CANNOT_TELL
+    return is_all_of(other_rules.KeepsSmallSegments, other_rules.KeepsLargeSegments)(run)
+
+
 GIVES_BACK = "empty_cache gives back, with a cudaFree each, the segments that are one free block."
 BEST_FIT = "Of the free blocks that are large enough, the smallest is taken: the best fit."
 
@@ -105,7 +112,9 @@ def by(rules: Sequence[str], text: str) -> tuple[Hint, ...]:
 def called_the_driver(event: str):
     """Whether an event of this kind is the first at which reserved or the cudaFrees are wrong."""
 
-    def when(run: CaseRun[AllocationTrace]) -> bool:
+    def when(run: CaseRun[AllocationTrace]) -> object:
+        if first_wrong(run) is None:
+            return CANNOT_TELL
         at, column = first_wrong(run)
         return column in (1, 3) and run.tree["trace"][at][0] == event
 
@@ -113,8 +122,10 @@ def called_the_driver(event: str):
 
 
 def keeps_too_much(run: CaseRun) -> bool:
-    """Whether, where the rows first go wrong, more is reserved or fewer cudaFrees were counted than should be."""
+    """Whether the rows first go wrong at an empty_cache, and more is reserved or fewer cudaFrees were counted."""
     at, _ = first_wrong(run)
+    if not called_the_driver("empty_cache")(run):
+        return False
     mine, true = run.got["rows"][at], true_rows(run.tree)[at]
     return mine[1] > true[1] or (mine[1] == true[1] and mine[3] < true[3])
 
@@ -200,7 +211,7 @@ ALLOCATOR = Oracle(
         *by(["UnroundedSegments"], "From 10 MiB on, a segment is the request rounded up to a multiple of 2 MiB."),
         # Up to the first wrong row, a pool that is never emptied or another fit may look as if the rest were at fault.
         Hint(
-            is_all_of(other_rules.KeepsSmallSegments, other_rules.KeepsLargeSegments),
+            goes_through_one_pool,
             "empty_cache goes through both pools: it gives back the unused segments of the small one and of the large "
             "one.",
         ),
@@ -228,9 +239,9 @@ ALLOCATOR = Oracle(
         ),
         *by(["FirstFit", "WorstFit"], BEST_FIT),
         *by(
-            ["LastOfEquals", "LastOfEqualsInASegment"],
+            ["LastOfEquals", "LastOfEqualsInASegment", "TakesTheEnd"],
             "Of free blocks of the same size the one in the oldest segment is taken, and there the first: compare "
-            "with <, not with <=.",
+            "with <, not with <=. And a request takes the front of its block; the rest lies behind it.",
         ),
         *by(
             ["OneMiBIsLarge", "TenMiBShare", "LeavesSmallestRest", "SplitsOneMiB"],
@@ -249,7 +260,7 @@ ALLOCATOR = Oracle(
             "free gives nothing back to the driver: the segment stays reserved for requests to come.",
         ),
         Hint(
-            lambda run: called_the_driver("empty_cache")(run) and keeps_too_much(run),
+            lambda run: CANNOT_TELL if first_wrong(run) is None else keeps_too_much(run),
             GIVES_BACK,
         ),
         Hint(

@@ -157,6 +157,20 @@ class LastOfEqualsInASegment(CachingAllocator):
         )
 
 
+class TakesTheEnd(CachingAllocator):
+    """The request takes the end of the block that is found, and what is left stays in front of it."""
+
+    def _split(self, block: object, wanted: int) -> None:
+        blocks = self.segments[block.segment].blocks
+        n_before = len(blocks)
+        super()._split(block, wanted)
+        if len(blocks) > n_before:
+            at = blocks.index(block)
+            rest = blocks[at + 1]
+            rest.start, block.start = block.start, block.start + rest.nbytes
+            blocks[at : at + 2] = [rest, block]
+
+
 class WorstFit(CachingAllocator):
     def find(self, wanted: int, stream: int) -> object:
         return max(self.fitting(wanted, stream), key=lambda block: block.nbytes, default=None)

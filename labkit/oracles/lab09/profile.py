@@ -34,6 +34,7 @@ from labkit.oracles.lab09.traces import (
     on_device,
     on_the_main_stream,
     share,
+    share_by_each_mark,
     share_in_any_case,
     share_of_all_work,
     share_of_window,
@@ -233,6 +234,11 @@ PROFILE = Oracle(
         Hint(
             share_is(share_in_any_case),
             "A kernel counts that has a mark in another case of the letters: compare as the names are written.",
+        ),
+        Hint(
+            share_is(share_by_each_mark),
+            "A kernel with two marks in its name counts twice. Ask once for each kernel whether any of the marks is in "
+            "its name.",
         ),
         Hint(
             share_is(share_of_window),
