@@ -31,17 +31,21 @@ FETCHES = {
 }
 
 
-def reference(tree: dict, lr: float, adds_up: bool = False) -> tuple[float, float, int, torch.Tensor]:
+def reference(
+    tree: dict, lr: float, adds_up: bool = False, over_all_rows: bool = False
+) -> tuple[float, float, int, torch.Tensor]:
     """Mean loss, accuracy, skipped steps and the weight, by the plain loop on the host.
 
-    adds_up: with the mistake that a step goes along the sum of all gradients so far.
+    adds_up: with the mistake that a step goes along the sum of all gradients so far; over_all_rows: with the one that
+    the loss is divided by all rows, and not by those whose label counts.
     """
     weight = tree["weight"].clone().requires_grad_()
     sum_of_grads = torch.zeros_like(weight)
     losses, n_right, n_labels, n_skipped = [], 0, 0, 0
     for x, y in zip(tree["xs"], tree["ys"], strict=True):
         logits = F.linear(x, weight)
-        loss = F.cross_entropy(logits, y, ignore_index=IGNORED)
+        loss = F.cross_entropy(logits, y, ignore_index=IGNORED, reduction="sum" if over_all_rows else "mean")
+        loss = loss / len(y) if over_all_rows else loss
         if not math.isfinite(loss.item()):
             n_skipped += 1
             continue
@@ -112,6 +116,13 @@ def never_waits(run: CaseRun) -> str | None:
         return None
     total, listed = found.total(), ", ".join(f"{n} x {name}" for name, n in found.most_common(3))
     return f"the host waits {total} time{'s' * (total > 1)} before the last step: {listed}"
+
+
+def divides_by_all_rows(run: CaseRun[Loop]) -> object:
+    wrong = reference(run.tree, run.case.lr, over_all_rows=True)[3]
+    if compare(reference(run.tree, run.case.lr)[3], wrong, CLOSE) is None:
+        return CANNOT_TELL
+    return compare(wrong, run.got["weight"], CLOSE) is None
 
 
 def metric(at: int, wrong: Callable[[Loop, dict, float], bool]):
@@ -209,6 +220,11 @@ HIDDEN_SYNCS = Oracle(
         Hint(
             lambda run: compare(reference(run.tree, run.case.lr, adds_up=True)[3], run.got["weight"], CLOSE) is None,
             "Gradients add up in weight.grad: take torch.autograd.grad, or set weight.grad to None in every step.",
+        ),
+        Hint(
+            divides_by_all_rows,
+            "The loss of a step is a mean over the labels that count, and here its sum is divided by all rows. "
+            "cross_entropy with ignore_index=-100 divides by the right number itself.",
         ),
         Hint(
             lambda run: right_weight(run) is not None,
