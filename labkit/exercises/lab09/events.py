@@ -102,8 +102,9 @@ EVENTS = Exercise(
                 Job("to device", 30_000),
                 Job("kernels", 3000, 2),
                 Job("to device", 2000, 2),
-                Job("to host", 8000),
                 Job("kernels", 5000),
+                # Last, so that whoever sets its stream and leaves it so shows.
+                Job("to host", 8000),
             )
         ),
     ),

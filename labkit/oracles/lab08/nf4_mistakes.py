@@ -152,7 +152,8 @@ FEW_BLOCKS = 10
 
 def largest_is_second(found: Read) -> object:
     """In many blocks, the largest weight came back with the second largest code, as if it were no code itself."""
-    second = (found.used / found.scale.clamp_min(1e-30) - CODEBOOK[-2]).abs() < 0.02
+    there = found.scale > 0
+    second = (found.used[there] / found.scale[there] - CODEBOOK[-2]).abs() < 0.02
     if len(second) <= FEW_BLOCKS:
         return bool(second.any()) or CANNOT_TELL
     return bool(second.float().mean() > 0.2)
