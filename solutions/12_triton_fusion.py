@@ -406,7 +406,8 @@ guesses.take("softmax by operations", None, unit="matrices")
 # Write `softmax(x)` over the rows of a matrix `x` of shape (n_rows, n_cols), in float32 or float16. A row has at most
 # 4096 elements and fits into a block. Within a row, elements are neighbours; the rows may lie further apart than
 # `n_cols`, as in a slice. The result is contiguous and of x's dtype, computed in float32. One launch, every element
-# read once and written once, so no `.contiguous()`. Some elements are $-\infty$, never a whole row.
+# read once and written once, so no `.contiguous()`. The elements lie between $-10^6$ and $10^6$, and a whole row may lie
+# near one end. Besides, some elements are $-\infty$, but never all of a row.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #

@@ -14,13 +14,20 @@ LARGE = 300
 LOW_ROW = 3
 LOW = -400
 """By itself, exp overflows where a row is large, and is 0 in the low row. Both are between 256 and 512 away from 0."""
+DEEP_ROW, TOP_COLUMN = 2, 7
+DEEP = {"float32": -1e6, "float16": -6e4}
+"""All of this row is so low, but for one element halfway to 0, whose softmax is 1: float32 has no fractions of a
+softmax that far below 0, however it is computed. Lanes past the end that hold some number in place of minus infinity
+would be the row's largest."""
 
 
 def softmax_inputs(case: Rows, gen: torch.Generator) -> dict:
-    """x: (n_rows, n_cols + gap), of which the answer gets the first n_cols columns; rows lie far above or below 0."""
+    """x: (n_rows, n_cols + gap), of which the answer gets the first n_cols columns; rows lie far from 0."""
     x = draw(case, gen, case.n_rows, case.n_cols + case.gap, scale=3.0)
     x[::2] += LARGE
     x[LOW_ROW] += LOW
+    x[DEEP_ROW] = DEEP[case.dtype]
+    x[DEEP_ROW, TOP_COLUMN] /= 2
     x[MASKED_ROW, MASKED_FROM : case.n_cols] = -float("inf")
     return {"x": x}
 

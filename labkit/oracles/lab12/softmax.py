@@ -7,7 +7,7 @@ from torch import Tensor
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab12.shapes import Rows
-from labkit.exercises.lab12.softmax import LOW_ROW, MASKED_ROW
+from labkit.exercises.lab12.softmax import DEEP_ROW, LOW_ROW, MASKED_ROW
 from labkit.oracles.calls import as_call
 from labkit.oracles.kernels import COPIED, NO_OTHER, SAFE, at_full_size, compiled, moved
 from labkit.oracles.lab12.close import ROUNDED, computed_in_float32, ends_unwritten, rounded_once
@@ -45,8 +45,10 @@ def no_maximum(run: CaseRun[Rows]) -> bool:
 
 
 def fails_far_below(run: CaseRun[Rows]) -> bool:
-    """0/0 in the row whose exponentials are all 0, and nowhere else."""
-    return bool(result(run)[LOW_ROW].isnan().all() and right_rows(run).sum() == run.case.n_rows - 1)
+    """0/0 in the row that lies deepest, or in both of the low ones, since all exponentials are 0; nowhere else."""
+    wrong = ~right_rows(run)
+    in_low_rows = wrong[DEEP_ROW] and wrong.sum() == 1 + wrong[LOW_ROW]
+    return bool(in_low_rows and result(run)[wrong].isnan().all())
 
 
 def columns_unwritten(run: CaseRun[Rows]) -> bool:
@@ -78,6 +80,13 @@ def sums_too_small(run: CaseRun[Rows]) -> bool:
     """Some rows lose a part to lanes behind their end. In others these count for nothing, beside large numbers."""
     out = result(run)
     return bool((out >= 0).all() and (out.sum(-1) < 0.99).any() and right_rows(run).any())
+
+
+def only_far_below_too_small(run: CaseRun[Rows]) -> bool:
+    """Rows lose a part to lanes past their end where all of their own numbers are lower, and nowhere else."""
+    wrong, out = ~right_rows(run), result(run)
+    lacking = (out >= 0).all(-1) & (out.sum(-1) < 0.99)
+    return bool(wrong[DEEP_ROW] and wrong.sum() == 1 + wrong[LOW_ROW] and lacking[wrong].all())
 
 
 SOFTMAX = Oracle(
@@ -127,6 +136,11 @@ SOFTMAX = Oracle(
         Hint(
             sums_too_large,
             "The rows sum up to more than 1: divide the exponentials by their sum over the row.",
+        ),
+        Hint(
+            only_far_below_too_small,
+            "Rows far below 0 sum up to less than 1: lanes past the end of the row take part, and what they hold is "
+            "larger than all of the row's numbers. Load them as -float('inf'), the only value that is below any row.",
         ),
         Hint(
             sums_too_small,

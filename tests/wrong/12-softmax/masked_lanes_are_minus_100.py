@@ -1,4 +1,4 @@
-# hint: lanes past the end of the row take part
+# hint: the only value that is below any row
 @triton.jit
 def softmax_kernel(out_ptr, x_ptr, stride_out, stride_x, n_cols, BLOCK_SIZE: tl.constexpr):
     row = tl.program_id(0)
