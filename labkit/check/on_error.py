@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from labkit.meters.compiled import LARGE_BLOCK
 from labkit.spec import Oracle, Trouble
 
 DEADLOCK = "deadlock: "
@@ -41,6 +42,9 @@ _MIXED_HINT = (
 _OTHER_CALLS = re.compile(r"rank \d+ calls \w+, rank \d+ calls ")
 """Where two ranks' next collectives are not the same one."""
 _NOT_INSTALLED_HINT = "It is not installed where answers are graded. PyTorch, NumPy and Python's own library are there."
+LARGE_BLOCK_HINT = (
+    "Give a block a fixed length, such as 1,024 numbers. What is longer takes more programs, or a loop in the kernel."
+)
 _NO_GPU_HINT = (
     "There is no GPU where this runs. Take the device of the tensors that are given, and where the function has an "
     "argument `cuda`, streams and events from it and not from torch.cuda."
@@ -85,6 +89,8 @@ def _waits(text: str) -> list[str]:
 
 def _general_hint(trouble: Trouble) -> str | None:
     text = trouble.text
+    if LARGE_BLOCK in text:
+        return LARGE_BLOCK_HINT
     if any(part in text for part in _WITHOUT_A_GPU):
         return _NO_GPU_HINT
     if text.startswith(DEADLOCK):

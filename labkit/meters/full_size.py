@@ -19,11 +19,9 @@ from labkit.interpreter.arguments import checked_grid
 from labkit.interpreter.unwatched import WRITTEN
 from labkit.meters.compiled.build import largest_block_bytes
 from labkit.meters.compiled.launched import ARCHS, compiled_figures
+from labkit.meters.compiled.report import REGISTER_BYTES
 from labkit.meters.launches import KernelLaunch, Pointer, launch_of
-from labkit.spec import KiB
 
-REGISTER_BYTES = 256 * KiB
-"""Of one multiprocessor, for all of its programs together: 64 Ki registers of 4 bytes, from the V100 to the H100."""
 LARGE = 0.1
 """A tensor with this part of the bytes of the largest one is large."""
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from labkit.meters.compiled.report import SHARED_LIMIT_BYTES
-from labkit.meters.full_size import REGISTER_BYTES
+from labkit.meters.compiled.report import REGISTER_BYTES, SHARED_LIMIT_BYTES
 from labkit.spec import Budget, CaseRun, Hint
 
 Limit = float | Callable[[CaseRun], float]

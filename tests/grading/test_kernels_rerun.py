@@ -96,6 +96,14 @@ def test_honest_kernels_pass(sandbox, name: str, cells: tuple[str, ...]) -> None
 
 
 @pytest.mark.slow
+def test_a_block_that_no_gpu_could_hold_is_named(sandbox) -> None:
+    """The compiler would be ended by the clock, as an endless loop is."""
+    result = found(sandbox, "97-softmax", SOFTMAX.replace("triton.next_power_of_2(x.shape[1])", "2**18"))
+    assert (result.outcome, result.score) == ("failed", 0.0), result
+    assert "Give a block a fixed length" in str(result.deciding.redacted())
+
+
+@pytest.mark.slow
 def test_the_rerun_is_a_part_of_what_grading_took(sandbox, monkeypatch) -> None:
     counted = count_cpu(sandbox, monkeypatch)
     result = graded(sandbox, code("a", IMPORTS), code("97-add", ADD), exercise("97-add"))

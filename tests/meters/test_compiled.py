@@ -13,7 +13,7 @@ pytest.importorskip("triton", reason="Triton is not installed; it runs the kerne
 
 from labkit import interpreter
 from labkit.interpreter.switch import TritonMissing, how_to_get_triton
-from labkit.meters.compiled import CompileFailed, CompileReport, compile_report
+from labkit.meters.compiled import CompileFailed, CompileReport, build, compile_report
 from labkit.meters.compiled.sass import disassembled
 from labkit.meters.traffic import track_traffic
 from tests.kernels.compiled import broken_kernel, closure_kernel, half, helpers_kernel, tuned_kernel
@@ -152,6 +152,17 @@ def test_a_kernel_that_does_not_compile() -> None:
         "(line 2: return x + tl.arange(0, 3))"
     )
     report_of_softmax()
+
+
+def test_a_block_that_no_gpu_could_hold_is_refused_before_the_compiler_unrolls_it(monkeypatch) -> None:
+    """At 2**20 lanes that takes a quarter of an hour, in which nothing can interrupt it."""
+    monkeypatch.setattr(build, "_compiled", lambda launch, arch: pytest.fail("it was compiled"))
+    with pytest.raises(CompileFailed) as error:
+        report_of_softmax(4000, 2**20)
+    assert str(error.value) == (
+        "kernel softmax_kernel is not compiled for sm_90: a block of 4.00 MiB is larger than all registers of a "
+        "multiprocessor together (256.0 KiB)"
+    )
 
 
 @pytest.mark.parametrize(

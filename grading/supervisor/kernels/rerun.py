@@ -25,7 +25,8 @@ from grading.worker.protocol.trees import clean
 from grading.worker.wire.frames import Channel
 from grading.worker.wire.typed import WireError
 from labkit.check.judge import is_full_size
-from labkit.meters.compiled import ARCHS
+from labkit.check.on_error import LARGE_BLOCK_HINT
+from labkit.meters.compiled import ARCHS, LARGE_BLOCK
 from labkit.observe import make_inputs
 from labkit.spec import Exercise, Observation, Outcome, Tree, Trouble
 from labkit.tree import leaves
@@ -156,6 +157,8 @@ def _failed(failed: Failed, done: Sequence[Observation], lost: Mapping[str, None
     problem = failed.problem
     if failed.by == "CompileFailed":
         hint = "The kernel runs in the interpreter, but does not compile for a GPU: see `compile_report(kernel, ...)`."
+        if LARGE_BLOCK in problem:
+            hint = LARGE_BLOCK_HINT
         return Rerun(tuple(done), "failed", problem, hint, tuple(lost))
     return Rerun(tuple(done), "suspected", f"its kernels could not be run again: {problem}", None, tuple(lost))
 

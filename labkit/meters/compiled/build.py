@@ -20,7 +20,11 @@ from labkit.interpreter.switch import TritonMissing, how_to_get_triton
 from labkit.meters.compiled import ptx
 from labkit.meters.compiled.cache import kept, key_of
 from labkit.meters.compiled.process import compilable, settings
-from labkit.meters.compiled.report import SHARED_LIMIT_BYTES, CompileReport
+from labkit.meters.compiled.report import REGISTER_BYTES, SHARED_LIMIT_BYTES, CompileReport
+from labkit.units import in_bytes
+
+LARGE_BLOCK = "larger than all registers of a multiprocessor"
+"""A part of what CompileFailed says of a block that no GPU could hold."""
 
 
 class CompileFailed(Exception):
@@ -32,6 +36,7 @@ def compile_report(kernel: Callable, *args: object, arch: int = 90, **kwargs: ob
 
     args, kwargs: as in the launch, `num_warps` and the like included; tensors may be on the CPU. An autotuned kernel is
     compiled in the configuration that it chose last, or else in its first. Works with the interpreter on or off.
+    Blocks of more than REGISTER_BYTES are refused, since the compiler would unroll them for many minutes.
 
     Raises TypeError for what is no Triton kernel or for wrong arguments, ValueError for an unknown arch, CompileFailed,
     TritonMissing.
@@ -54,26 +59,34 @@ def largest_block_bytes(kernel: Callable, *args: object, arch: int = 90, **kwarg
 
     Arguments as for `compile_report`. Raises CompileFailed for what cannot even be translated.
     """
+    kernel, kwargs = _unwrapped(kernel, args, dict(kwargs))
+    with settings(), compilable(kernel) as function:
+        return _largest_block_bytes(_bound(function, args, kwargs, arch), arch)
+
+
+def _largest_block_bytes(launch: _Launch, arch: int) -> int:
     from triton._C.libtriton import ir
     from triton.compiler.errors import CompilationError
 
-    kernel, kwargs = _unwrapped(kernel, args, dict(kwargs))
-    with settings(), compilable(kernel) as function:
-        launch = _bound(function, args, kwargs, arch)
-        context = ir.context()
-        ir.load_dialects(context)
-        launch.backend.load_dialects(context)
-        implementation = launch.backend.get_codegen_implementation(launch.options)
-        modules = launch.backend.get_module_map()
-        try:
-            text = str(launch.source.make_ir(launch.target, launch.options, implementation, modules, context))
-        except CompilationError as error:
-            raise CompileFailed(_why(launch.name, arch, error)) from error
+    context = ir.context()
+    ir.load_dialects(context)
+    launch.backend.load_dialects(context)
+    implementation = launch.backend.get_codegen_implementation(launch.options)
+    modules = launch.backend.get_module_map()
+    try:
+        text = str(launch.source.make_ir(launch.target, launch.options, implementation, modules, context))
+    except CompilationError as error:
+        raise CompileFailed(_why(launch.name, arch, error)) from error
     blocks = re.findall(r"tensor<((?:\d+x)+)b?f(\d+)", text)
     return max((math.prod(map(int, shape[:-1].split("x"))) * int(bits) // 8 for shape, bits in blocks), default=0)
 
 
 def _report(launch: _Launch, arch: int) -> CompileReport:
+    if (n_bytes := _largest_block_bytes(launch, arch)) > REGISTER_BYTES:
+        raise CompileFailed(
+            f"kernel {launch.name} is not compiled for sm_{arch}: a block of {in_bytes(n_bytes)} is {LARGE_BLOCK} "
+            f"together ({in_bytes(REGISTER_BYTES)})"
+        )
     log = io.StringIO()
     with redirect_stdout(log):
         compiled = _compiled(launch, arch)

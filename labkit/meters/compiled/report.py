@@ -6,9 +6,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from labkit.meters.compiled.sass import disassembled
+from labkit.spec import KiB
 
 SHARED_LIMIT_BYTES = {75: 65536, 80: 166912, 86: 101376, 87: 166912, 89: 101376, 90: 232448, 100: 232448, 120: 101376}
 """Shared memory that one block may have, by compute capability (CUDA C++ Programming Guide, table of limits)."""
+REGISTER_BYTES = 256 * KiB
+"""Of one multiprocessor, for all of its programs together: 64 Ki registers of 4 bytes, from the V100 to the H100."""
 
 
 @dataclass(frozen=True)
