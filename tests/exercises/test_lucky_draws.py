@@ -47,6 +47,7 @@ DRAWS = (
     ("10-occupancy/reserved_once", 1),
     ("10-occupancy/room_for_threads", 17),
     ("15-amp-clip/the_largest_table_only", 4),
+    ("12-softmax/no_mask", 2),
     ("20-flags/accumulates_with_the_whole_batch", 1),
 )
 """The answer, and the number of the student for whom the cases are drawn."""
