@@ -132,8 +132,8 @@ RMSNORM = Oracle(
         ),
         Hint(
             factor_rounded,
-            "dx is off because r was rounded to float16 on its way to the backward pass. It has to be kept in float32, "
-            "one number for each row: torch.empty(n_rows, dtype=torch.float32).",
+            "The gradients are off because r was rounded to float16 on its way to the backward pass. It has to be kept "
+            "in float32, one number for each row: torch.empty(n_rows, dtype=torch.float32).",
         ),
         Hint(has_no_root, "The root is missing: the factor of a row is 1 / sqrt(mean + eps)."),
         Hint(lambda run: laid_out_like_dout(run, "dx"), LAID_OUT_HINT),
