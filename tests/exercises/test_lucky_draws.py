@@ -47,7 +47,10 @@ DRAWS = (
     ("10-occupancy/reserved_once", 1),
     ("10-occupancy/room_for_threads", 17),
     ("15-amp-clip/the_largest_table_only", 4),
+    ("12-rmsnorm/keeps_r_in_half", 8),
+    ("12-rmsnorm/partial_sums_in_half", 27),
     ("12-softmax/no_mask", 2),
+    ("13-grouped-order/groups_of_columns", 0),
     ("20-flags/accumulates_with_the_whole_batch", 1),
 )
 """The answer, and the number of the student for whom the cases are drawn."""
