@@ -4,10 +4,10 @@
     ada,02,2026-03-09 23:59 Europe/Berlin,ill until the 6th
     bob,02_float_formats,2026-03-12,
 
-A row moves one student's due date, for nbgrader's own late penalties; a date alone means its last second. A row that
-cannot be obeyed is named, and neither the others nor what was granted before is lost for it. An extension that was
-granted in another way (nbgrader's `grant_extension`) stays where the file says nothing. Reasons are the instructor's:
-students are not shown them.
+A row moves one student's due date, for nbgrader's own late penalties; a date alone means its last second. The column
+`reason` may be missing. A row that cannot be obeyed is named, and neither the others nor what was granted before is
+lost for it. An extension that was granted in another way (nbgrader's `grant_extension`) stays where the file says
+nothing. Reasons are the instructor's: students are not shown them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from grading.intake.names import folded, wrong_with_student
 from grading.intake.sheet import read_sheet
 
 EXTENSIONS = "extensions.csv"
-COLUMNS = ("student", "lab", "until", "reason")
+COLUMNS = ("student", "lab", "until")
 AS_IT_SHOULD_BE = "write one like 2026-03-09, 2026-03-09 23:59 UTC or 2026-03-09 23:59 Europe/Berlin"
 
 _UNTIL = re.compile(
@@ -81,13 +81,10 @@ def read_extensions(course: Course) -> Extensions:
     path = course.root / EXTENSIONS
     if not path.exists():
         return Extensions()
-    rows = read_sheet(path, "extensions")
+    rows = read_sheet(path, "extensions", needs=COLUMNS, may_have=("reason",))
     problems: list[str] = []
     found: dict[tuple[str, str], list[Extension]] = defaultdict(list)
     for line, row in enumerate(rows, start=2):
-        if line == 2 and (missing := [name for name in COLUMNS if name not in row]):
-            names = ", ".join(COLUMNS)
-            raise UserError(f'{path} has no column "{missing[0]}"', f"let its first line be: {names}")
         if not any(isinstance(cell, str) and cell.strip() for cell in row.values()):
             continue
         try:
@@ -110,14 +107,14 @@ def _extension(course: Course, row: dict[str | None, str], line: int) -> Extensi
     """Raises ValueError with what is wrong."""
     if row.get(None):
         raise ValueError("it has more cells than there are columns (put a text with a comma into quotes)")
-    student, name, until, reason = ((row[column] or "").strip() for column in COLUMNS)
+    student, name, until = ((row[column] or "").strip() for column in COLUMNS)
     if wrong := wrong_with_student(student):
         raise ValueError(wrong)
     try:
         lab = course.lab(name)
     except UserError as error:
         raise ValueError(f"{error.problem} (it has: {', '.join(course.labs())})") from error
-    return Extension(student, lab, parse_moment(until), reason, line)
+    return Extension(student, lab, parse_moment(until), (row.get("reason") or "").strip(), line)
 
 
 def parse_moment(text: str) -> datetime.datetime:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from pathlib import Path
 
 from grading.errors import UserError
@@ -14,10 +15,13 @@ from grading.errors import UserError
 MAX_BYTES = 16 * 2**20
 
 
-def read_sheet(path: Path, what: str) -> list[dict[str | None, str]]:
+def read_sheet(
+    path: Path, what: str, needs: Sequence[str] = (), may_have: Sequence[str] = ()
+) -> list[dict[str | None, str]]:
     """The rows, each cell by its column's name; cells beyond the columns are under None. `what` it is, for messages.
 
-    Raises UserError where it cannot be read.
+    Raises UserError where it cannot be read, or its first line does not name all columns that it `needs`; what it
+    `may_have` besides is for the message alone. A file without a line has no columns and no rows.
     """
     try:
         with path.open("rb") as file:
@@ -34,6 +38,11 @@ def read_sheet(path: Path, what: str) -> list[dict[str | None, str]]:
     except csv.Error:
         dialect = csv.excel
     try:
-        return list(csv.DictReader(io.StringIO(text, newline=""), dialect=dialect))
+        reader = csv.DictReader(io.StringIO(text, newline=""), dialect=dialect)
+        rows, columns = list(reader), reader.fieldnames
     except csv.Error as error:
         raise UserError(f"{path} is not a CSV file ({error})", "save it as CSV with a header line") from error
+    if columns is not None and (missing := [name for name in needs if name not in columns]):
+        names = ",".join((*needs, *may_have))
+        raise UserError(f'{path}, line 1: there is no column "{missing[0]}"', f"let this line be: {names}")
+    return rows

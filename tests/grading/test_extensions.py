@@ -101,17 +101,36 @@ def test_each_bad_row_is_named_with_what_is_wrong(small) -> None:
     )
 
 
-def test_a_file_that_cannot_be_read_is_refused_before_anything_is_graded(small) -> None:
-    path = small.root / "extensions.csv"
-    for data, text in {
-        b"student;lab;until\na;00;2026-03-09\n": f'{path} has no column "reason": let its first line be: student, lab, '
-        "until, reason",
+@pytest.mark.parametrize("head", ["student,lab,until\n", "student;lab;until\n", "lab, until, student\n"])
+def test_the_column_of_reasons_may_be_left_out(small, head) -> None:
+    separator = ";" if ";" in head else ","
+    names = [name.strip() for name in head.split(separator)]
+    cells = {"student": "ada", "lab": "00", "until": "2026-03-09 12:00"}
+    write(small, separator.join(cells[name] for name in names), head=head)
+    assert read_extensions(small) == Extensions(
+        {(LAB, "ada"): Extension("ada", LAB, datetime(2026, 3, 9, 12), "", row=2)}
+    )
+
+
+def refusals(path: Path) -> dict[bytes, str]:
+    columns = "let this line be: student,lab,until,reason"
+    return {
+        b"student;lab;reason\na;00;ill\n": f'{path}, line 1: there is no column "until": {columns}',
+        b"ada,00,2026-03-09,ill\n": f'{path}, line 1: there is no column "student": {columns}',
         b"\xff\xfe": f'{path} is not UTF-8 text: save it as "CSV UTF-8"',
-    }.items():
+    }
+
+
+def test_a_file_that_cannot_be_read_is_refused(small) -> None:
+    path = small.root / "extensions.csv"
+    for data, text in refusals(path).items():
         path.write_bytes(data)
         with pytest.raises(UserError) as error:
             read_extensions(small)
         assert str(error.value) == text
+    for data in (b"", HEAD.encode()):
+        path.write_bytes(data)
+        assert read_extensions(small) == Extensions()
 
 
 @pytest.fixture
@@ -127,6 +146,20 @@ def late_class(tmp_path: Path) -> Course:
 
 def run(course: Course) -> int:
     return main(["grade", str(course.root), "00", "--isolation", "none", "--workers", "1"])
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("in_process")
+def test_grading_with_a_file_that_cannot_be_read_ends_before_anything_is_graded(late_class, capsys) -> None:
+    path = late_class.root / "extensions.csv"
+    for data, text in refusals(path).items():
+        path.write_bytes(data)
+        assert run(late_class) == 2
+        assert capsys.readouterr().err == f"grading: {text}\n"
+        assert not (late_class.root / "autograded").exists()
+    write(late_class, "ada,00,2026-03-06", head="student,lab,until\n")
+    assert run(late_class) == 0
+    assert penalties(late_class) == {"ada": 0.0, "bob": 3.0}
 
 
 def penalties(course: Course) -> dict[str, float]:
