@@ -14,7 +14,7 @@ from nbformat import NotebookNode
 from grading.feedback.content import Content, CoursePart, OwnPart, Task
 from grading.feedback.prose import Prose, code_as_html
 from grading.feedback.words import BLANK_TEXT, READ, SET_BY_HAND, WAITS, Words, of_exercise, of_points, of_test
-from grading.pages import harmless
+from grading.pages import Whereabouts, harmless
 from grading.supervisor.result import SubmissionResult
 from labkit import exercises
 from labkit.check.html import as_html
@@ -54,18 +54,16 @@ class _Tasks:
 
     def all(self) -> list[Task]:
         """In the notebook's order. A comment on an answer goes to what is graded next."""
-        found, comments, heading, letter = [], [], "", ""
+        found, comments, here = [], [], Whereabouts()
         for cell in self.notebook.cells:
             meta = _meta(cell)
-            if new := _first_heading(cell):
-                heading, letter = new, ""
-            letter = _letter(cell) or letter
+            if _is_text_of_course(cell):
+                here.read(cell.source)
             comment = meta.get("comment")
             if comment and comment.strip() != NO_RESPONSE:
                 comments.append(self.prose.of_person(comment))
             if meta.get("grade") or meta.get("task"):
-                called = f"{heading}, {letter}" if letter else heading
-                found.append(self._task(cell, meta, called, tuple(comments)))
+                found.append(self._task(cell, meta, here.name, tuple(comments)))
                 comments = []
         return found
 
@@ -212,17 +210,14 @@ def _is_prediction(cell: NotebookNode, meta: dict) -> bool:
     return is_one and not _LEFT_BLANK.search(cell.source)
 
 
+def _is_text_of_course(cell: NotebookNode) -> bool:
+    return cell.cell_type == "markdown" and not _ADDED.fullmatch(cell.id or "") and not _meta(cell).get("solution")
+
+
 def _first_heading(cell: NotebookNode) -> str:
-    if cell.cell_type != "markdown" or _ADDED.fullmatch(cell.id or "") or _meta(cell).get("solution"):
+    if not _is_text_of_course(cell):
         return ""
     return next((line.lstrip("#").strip() for line in cell.source.splitlines() if re.match(r"#{1,6} ", line)), "")
-
-
-def _letter(cell: NotebookNode) -> str:
-    """What the last of several questions under one heading is called: "B" where the course's text says **B.**"""
-    if cell.cell_type != "markdown" or _ADDED.fullmatch(cell.id or "") or _meta(cell).get("solution"):
-        return ""
-    return next(reversed(re.findall(r"^\*\*([A-Z])\.\*\*", cell.source, re.MULTILINE)), "")
 
 
 def _title(notebook: NotebookNode, otherwise: str) -> str:

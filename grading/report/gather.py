@@ -13,6 +13,7 @@ from grading.files import Unreadable
 from grading.gradebook.extensions import Extension, Extensions, read_extensions
 from grading.gradebook.provenance import recorded_basis
 from grading.intake.roster import read_sections
+from grading.pages import Whereabouts
 from grading.rebuild import Template, TemplateCell
 from grading.report.marks import mark_of
 from grading.report.points import LabPoints, StudentPoints, read_points
@@ -39,7 +40,7 @@ def gather_record(course: Course) -> ClassRecord:
     labs = []
     for lab in course.labs():
         template, points = course.template(lab), gradebook.lab(lab)
-        items = _items(template, points)
+        items = items_of(template, points)
         handins = (
             [_handin(course, lab, student, items, points, extensions) for student in everybody] if names[lab] else []
         )
@@ -47,22 +48,27 @@ def gather_record(course: Course) -> ClassRecord:
     return ClassRecord(gradebook.course_id, tuple(labs), extensions.problems, read_sections(course))
 
 
-def _items(template: Template, points: LabPoints) -> tuple[Item, ...]:
-    items, heading = [], ""
+def items_of(template: Template, points: LabPoints) -> tuple[Item, ...]:
+    """What gives points in a lab, in order, each with a title: an exercise its own, a question by the text over it.
+
+    What only the gradebook knows comes last.
+    """
+    items, here = [], Whereabouts()
     for cell in template.cells:
-        heading = ([heading, *_headings(cell)])[-1]
+        if cell.cell_type == "markdown":
+            here.read(cell.source)
         if cell.kind in ("check", "test", "manual"):
-            items.append(_item(cell, heading, points.maximum.get(cell.id, cell.points)))
+            items.append(_item(cell, here.name, points.maximum.get(cell.id, cell.points)))
     known = {item.cell for item in items}
     items += [Item(name, name, "other", name, most) for name, most in points.maximum.items() if name not in known]
     return tuple(items)
 
 
-def _item(cell: TemplateCell, heading: str, max_score: float) -> Item:
-    """An exercise has a title; what has none is called after the heading that it stands under."""
+def _item(cell: TemplateCell, called: str, max_score: float) -> Item:
+    """An exercise has a title; what has none is called after where it stands."""
     if cell.kind == "check":
         return Item(cell.exercise, cell.id, "exercise", exercises.find(cell.exercise).title, max_score, cell.extra)
-    return Item(cell.id, cell.id, "test" if cell.kind == "test" else "manual", heading or cell.id, max_score)
+    return Item(cell.id, cell.id, "test" if cell.kind == "test" else "manual", called or cell.id, max_score)
 
 
 def _title(template: Template) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from nbgrader.api import Gradebook
 
 from grading.course import Course
-from grading.report.gather import gather_record
+from grading.rebuild import read_template
+from grading.report.gather import gather_record, items_of
+from grading.report.points import LabPoints
 from grading.report.record import ClassRecord, Handin, Mark
 from tests.report.course import COMMA, FORMULA, LAB, OPEN, SCRIPT, TEST, empty_course, hand_in, stored
 
@@ -31,6 +35,21 @@ def test_the_items_of_a_lab(record: ClassRecord) -> None:
     assert lab.title == "Lab 00: <i>Warm-up</i>"
     assert [item.title for item in lab.items] == ["Root-mean-square along an axis", lab.title, lab.title]
     assert (record.name, record.isolations) == ("numerics", {"none": 6})
+
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem[:2])
+def test_no_two_items_of_a_lab_have_the_same_title(path: Path) -> None:
+    titles = [item.title for item in items_of(read_template(path), LabPoints())]
+    assert sorted(set(titles)) == sorted(titles) and all(titles)
+
+
+def test_open_questions_are_named_by_their_letters() -> None:
+    items = items_of(read_template(NOTEBOOKS / "05_checkpointing.ipynb"), LabPoints())
+    assert [item.title for item in items if item.kind == "manual"] == ["Open questions, A", "Open questions, B"]
 
 
 @pytest.mark.parametrize(
