@@ -1139,13 +1139,13 @@ labkit.feature_row(
 # %% [markdown]
 # ## Open questions
 #
-# There are two questions, worth 2 and 3 points. A person reads the answers, so there is no check, and `progress`
-# does not count them. Write a few sentences for each; numbers count more than words.
+# There are two questions, worth 2 and 3 points. A person reads your answers, so no check responds at once, and
+# `progress` does not count them. Write a few sentences for each; numbers count more than words.
 #
-# **A.** (2 points, read by a person) Two runs of the same training script, with the same seeds, on the same GPU, print
-# losses that agree in five digits in step 1 and in two in step 1000. A colleague says that there must be a bug. Name
-# two places in a training step where the order of a sum may differ from run to run, say why that changes the result at
-# all, and describe one experiment that would tell such an effect from a bug.
+# **A.** (2 points) Two runs of the same training script, with the same seeds, on the same GPU, print losses that agree
+# in five digits in step 1 and in two in step 1000. A colleague says that there must be a bug. Name two places in a
+# training step where the order of a sum may differ from run to run, say why that changes the result at all, and
+# describe one experiment that would tell such an effect from a bug.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "02-open-order", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
@@ -1161,10 +1161,10 @@ labkit.feature_row(
 # ### END SOLUTION
 
 # %% [markdown]
-# **B.** (3 points, read by a person) You train 7 billion parameters in pure bfloat16, and the loss stops falling when
-# the learning rate has decayed to $10^{-5}$. Explain it with numbers from this lab. Compare three cures: a float32
-# master copy, a bfloat16 compensation beside each weight, stochastic rounding. How many gigabytes does each add, and
-# what does each cost besides?
+# **B.** (3 points) You train 7 billion parameters in pure bfloat16, and the loss stops falling when the learning rate
+# has decayed to $10^{-5}$. Explain it with numbers from this lab. Compare three cures: a float32 master copy, a
+# bfloat16 compensation beside each weight, stochastic rounding. How many gigabytes does each add, and what does each
+# cost besides?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "02-open-small-updates", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION

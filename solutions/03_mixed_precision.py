@@ -996,11 +996,13 @@ labkit.feature_row(
 # %% [markdown]
 # ## Open question
 #
-# (3 points, read by a person; 150 to 250 words) A team runs the released checkpoints of one family of language models
-# in fp16 and in bf16, for inference only. For most families the two are alike. For this family bf16 is clearly worse on
-# a benchmark, and fp16 does not overflow. Why might that be, and what would you check first? Use numbers from this lab,
-# and say what each outcome of your check would mean. Answer before you read the optional section below, which looks at
-# such differences.
+# This question is worth 3 points. A person reads your answer, so no check responds at once, and `progress` does not
+# count it. Write 150 to 250 words; numbers count more than words.
+#
+# A team runs the released checkpoints of one family of language models in fp16 and in bf16, for inference only. For
+# most families the two are alike. For this family bf16 is clearly worse on a benchmark, and fp16 does not overflow. Why
+# might that be, and what would you check first? Use numbers from this lab, and say what each outcome of your check
+# would mean. Answer before you read the optional section below, which looks at such differences.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "03-open-bf16", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION

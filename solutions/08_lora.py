@@ -1156,9 +1156,14 @@ for name, (n_numbers, output) in outputs.items():
 # </details>
 
 # %% [markdown]
-# **Open question.** (2 points, read by a person) Prefix tuning and p-tuning train a network and then throw it away;
-# only its output is kept. Why not train that output directly? Give two reasons and one cost. Use the steps that you
-# counted for p-tuning or the losses of prefix tuning, and say at which learning rate they hold.
+# ### Open question
+#
+# This question is worth 2 points. A person reads your answer, so no check responds at once, and `progress` does not
+# count it. Write a few sentences; numbers count more than words.
+#
+# Prefix tuning and p-tuning train a network and then throw it away; only its output is kept. Why not train that output
+# directly? Give two reasons and one cost. Use the steps that you counted for p-tuning or the losses of prefix tuning,
+# and say at which learning rate they hold.
 #
 # <details><summary>Our measurements, if you left the two optional exercises out</summary>
 #

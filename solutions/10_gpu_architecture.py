@@ -1728,9 +1728,9 @@ labkit.feature_row(
 # There are two questions, worth 2 points each. A person reads your answers, so no check responds at once, and
 # `progress` does not count them. Write a few sentences for each; numbers count more than words.
 #
-# **A.** (2 points, read by a person) A colleague ports a C program to CUDA line by line: each thread gets a piece of the array, as each core did
-# before. Which rule of the CPU's memory hierarchy was the old program built for, which rule of the GPU's does the new one break,
-# and what do the two rules have in common? Give the cost as a number.
+# **A.** (2 points) A colleague ports a C program to CUDA line by line: each thread gets a piece of the array, as each
+# core did before. Which rule of the CPU's memory hierarchy was the old program built for, which rule of the GPU's does
+# the new one break, and what do the two rules have in common? Give the cost as a number.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "10-open-hierarchy", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
@@ -1746,8 +1746,8 @@ labkit.feature_row(
 # ### END SOLUTION
 
 # %% [markdown]
-# **B.** (2 points, read by a person) Why is the fastest kernel often not the one with 100 % occupancy? Name what occupancy is for, what it costs, and
-# one kernel for which 25 % is enough, with a number.
+# **B.** (2 points) Why is the fastest kernel often not the one with 100 % occupancy? Name what occupancy is for, what
+# it costs, and one kernel for which 25 % is enough, with a number.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "10-open-occupancy", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION

@@ -1732,9 +1732,9 @@ labkit.feature_row(
 # There are two questions, worth 2 and 3 points. A person reads your answers, so no check responds at once, and
 # `progress` does not count them. Write a few sentences for each; numbers count more than words.
 #
-# **A.** (2 points, read by a person) A size of 1 is always compiled for itself. Write a line of PyTorch for tensors of shapes (n, 4) and (m, 4)
-# that runs for m = n and for m = 1. A graph compiled for m = n would expect a result of shape (m, 4), which is wrong at
-# m = 1. What would a compiler have to do in each call to serve both with one graph?
+# **A.** (2 points) A size of 1 is always compiled for itself. Write a line of PyTorch for tensors of shapes (n, 4) and
+# (m, 4) that runs for m = n and for m = 1. A graph compiled for m = n would expect a result of shape (m, 4), which is
+# wrong at m = 1. What would a compiler have to do in each call to serve both with one graph?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "11-open-one", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
@@ -1748,8 +1748,8 @@ labkit.feature_row(
 # ### END SOLUTION
 
 # %% [markdown]
-# **B.** (3 points, read by a person) A colleague has put `torch.compile` around a model, and a training of 3,000 steps takes as long as before.
-# Which four counts do you take, in which order, and which result of each would explain it?
+# **B.** (3 points) A colleague has put `torch.compile` around a model, and a training of 3,000 steps takes as long as
+# before. Which four counts do you take, in which order, and which result of each would explain it?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "11-open-no-faster", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION

@@ -1270,12 +1270,12 @@ labkit.feature_row(
 # %% [markdown]
 # ## Open questions
 #
-# There are two questions, worth 2 points each. A person reads them, so no check answers at once, and `progress` does
-# not count them. Write a few sentences for each; numbers count more than words.
+# There are two questions, worth 2 points each. A person reads your answers, so no check responds at once, and
+# `progress` does not count them. Write a few sentences for each; numbers count more than words.
 #
-# **A.** (2 points, read by a person) If the activation is fused into the matrix product before it, one write and one
-# read of the product's result are saved. Why does nobody fuse a whole transformer layer into one kernel? Name two things
-# that set a limit, and say for one of them at which size it does.
+# **A.** (2 points) If the activation is fused into the matrix product before it, one write and one read of the
+# product's result are saved. Why does nobody fuse a whole transformer layer into one kernel? Name two things that set a
+# limit, and say for one of them at which size it does.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "12-open-one-kernel", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
@@ -1292,9 +1292,9 @@ labkit.feature_row(
 # ### END SOLUTION
 
 # %% [markdown]
-# **B.** (2 points, read by a person) `softmax` of this lab reads each element once as long as a row fits into a block. A
-# colleague measures on an A100 and finds your kernel at 90 % of the memory's rate for rows of 4096, at 20 % for rows of
-# 64, and slow again for rows of 100,000. Explain both ends, and say what you would change for each.
+# **B.** (2 points) `softmax` of this lab reads each element once as long as a row fits into a block. A colleague
+# measures on an A100 and finds your kernel at 90 % of the memory's rate for rows of 4096, at 20 % for rows of 64, and
+# slow again for rows of 100,000. Explain both ends, and say what you would change for each.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "12-open-both-ends", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION

@@ -1462,9 +1462,9 @@ labkit.feature_row(
 # There are two questions, worth 2 points each. A person reads your answers, so no check responds at once, and
 # `progress` does not count them. Write a few sentences for each; numbers count more than words.
 #
-# **A.** (2 points, read by a person) Tiles of 128 × 128 move half the bytes that tiles of 64 × 64 move. A colleague
-# measures both on an A100 (108 multiprocessors, 256 KiB of registers each) and finds the smaller tile faster for a
-# product of 1024 × 1024 × 1024. Name two reasons, with a number for each.
+# **A.** (2 points) Tiles of 128 × 128 move half the bytes that tiles of 64 × 64 move. A colleague measures both on an
+# A100 (108 multiprocessors, 256 KiB of registers each) and finds the smaller tile faster for a product of 1024 × 1024 ×
+# 1024. Name two reasons, with a number for each.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "13-open-tile-size", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
@@ -1482,11 +1482,11 @@ labkit.feature_row(
 # ### END SOLUTION
 
 # %% [markdown]
-# **B.** (2 points, read by a person) A sequence of 1,048,576 tokens is too long for one GPU. Each of eight GPUs holds
-# the keys and values of 131,072 tokens, and all queries are needed everywhere. Each GPU computes attention of all
-# queries over its own keys. What must it hand over for each query and head of size 128, so that the result is exact,
-# and how are the eight parts put together? How many bytes does each GPU hand over for all queries and 32 heads in
-# float32, and what else could the GPUs send to one another?
+# **B.** (2 points) A sequence of 1,048,576 tokens is too long for one GPU. Each of eight GPUs holds the keys and values
+# of 131,072 tokens, and all queries are needed everywhere. Each GPU computes attention of all queries over its own
+# keys. What must it hand over for each query and head of size 128, so that the result is exact, and how are the eight
+# parts put together? How many bytes does each GPU hand over for all queries and 32 heads in float32, and what else
+# could the GPUs send to one another?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "13-open-long-sequence", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION

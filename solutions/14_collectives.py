@@ -1211,11 +1211,11 @@ labkit.feature_row(
 # There are two questions, worth 2 and 3 points. A person reads your answers, so no check responds at once, and
 # `progress` does not count them. Write a few sentences for each; numbers count more than words.
 #
-# **A.** (2 points, read by a person) There is a way with few rounds *and* few bytes. For $n$ a power of two, do the
-# reduce-scatter by halving: exchange half of the tensor with the rank at distance $n/2$, then a quarter with the one at
-# $n/4$, and so on; and the all-gather the same way back. Write down its time in $\alpha$, $\beta$, $n$ and $S$, and compare it
-# with butterfly and ring for 64 ranks, 1 MB, 10 µs and 25 GB/s. Where in the cost map would it win, and what does the
-# model leave out that makes libraries use rings on GPUs all the same?
+# **A.** (2 points) There is a way with few rounds *and* few bytes. For $n$ a power of two, do the reduce-scatter by
+# halving: exchange half of the tensor with the rank at distance $n/2$, then a quarter with the one at $n/4$, and so on;
+# and the all-gather the same way back. Write down its time in $\alpha$, $\beta$, $n$ and $S$, and compare it with
+# butterfly and ring for 64 ranks, 1 MB, 10 µs and 25 GB/s. Where in the cost map would it win, and what does the model
+# leave out that makes libraries use rings on GPUs all the same?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "14-open-halving", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
@@ -1235,12 +1235,12 @@ labkit.feature_row(
 # ### END SOLUTION
 
 # %% [markdown]
-# **B.** (3 points, read by a person) You train a model of 7 billion parameters with bfloat16 gradients (14 GB) on 8 nodes of
-# 8 GPUs. Within a node a GPU moves 200 GB/s. A node has one network port of 25 GB/s. The backward pass takes 1.5 s. Estimate
-# the all-reduce of a step in seconds for a flat ring with the ranks dealt round-robin, for a flat ring with the nodes filled
-# in order, and for the hierarchical one. Which of them can be hidden behind the backward pass? What changes with one network
-# port for each GPU? And how many seconds would it take with a single parameter server, a host with one such port, to which
-# every GPU sends its gradients and from which it fetches the new weights?
+# **B.** (3 points) You train a model of 7 billion parameters with bfloat16 gradients (14 GB) on 8 nodes of 8 GPUs.
+# Within a node a GPU moves 200 GB/s. A node has one network port of 25 GB/s. The backward pass takes 1.5 s. Estimate
+# the all-reduce of a step in seconds for a flat ring with the ranks dealt round-robin, for a flat ring with the nodes
+# filled in order, and for the hierarchical one. Which of them can be hidden behind the backward pass? What changes with
+# one network port for each GPU? And how many seconds would it take with a single parameter server, a host with one such
+# port, to which every GPU sends its gradients and from which it fetches the new weights?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "14-open-64-gpus", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION

@@ -1630,9 +1630,9 @@ labkit.feature_row(
 # There are two questions, worth 2 and 3 points. A person reads your answers, so no check responds at once, and
 # `progress` does not count them. Write a few sentences for each; numbers count more than words.
 #
-# **A.** (2 points, read by a person) Two ranks train with DDP in float32. After a thousand steps the weights of the two
-# ranks still have the same bits, but not the bits of a run in one process with the whole batch. Explain both. Name two
-# mistakes in a training script after which the *ranks* would differ without any error.
+# **A.** (2 points) Two ranks train with DDP in float32. After a thousand steps the weights of the two ranks still have
+# the same bits, but not the bits of a run in one process with the whole batch. Explain both. Name two mistakes in a
+# training script after which the *ranks* would differ without any error.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "15-open-same-bits", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
@@ -1651,10 +1651,10 @@ labkit.feature_row(
 # ### END SOLUTION
 
 # %% [markdown]
-# **B.** (3 points, read by a person) A model has 1.3 billion parameters, gradients in bfloat16, and a backward pass of
-# 0.25 s. You have 8 GPUs in one node with 200 GB/s between any two, and you may add a second node, connected by one port of
-# 25 GB/s. With a ring and perfect overlap: does the traffic of the gradients hide behind the backward pass on 8 GPUs, and on
-# 16? If not, what do you change, and what does each change cost? Give seconds.
+# **B.** (3 points) A model has 1.3 billion parameters, gradients in bfloat16, and a backward pass of 0.25 s. You have 8
+# GPUs in one node with 200 GB/s between any two, and you may add a second node, connected by one port of 25 GB/s. With
+# a ring and perfect overlap: does the traffic of the gradients hide behind the backward pass on 8 GPUs, and on 16? If
+# not, what do you change, and what does each change cost? Give seconds.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "15-open-second-node", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION

@@ -872,12 +872,12 @@ labkit.feature_row(
 # %% [markdown]
 # ## Mini-report
 #
-# A person reads your answer, so no check responds at once, and `progress` does not count it. Half a page; numbers count
-# more than words.
+# This report is worth 6 points. A person reads your answer, so no check responds at once, and `progress` does not count
+# it. Write half a page; numbers count more than words.
 #
-# (6 points, read by a person) Write to somebody who has to train a model of this size on one card next week. Which
-# optimization gave the most, and by which figure of yours? Which one gave nothing, although its lab promised much, and
-# why? When are states or weights in few bits worth it? Where is an easy win, and where would hard engineering begin?
+# Write to somebody who has to train a model of this size on one card next week. Which optimization gave the most, and
+# by which figure of yours? Which one gave nothing, although its lab promised much, and why? When are states or weights
+# in few bits worth it? Where is an easy win, and where would hard engineering begin?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "20-open-report", "locked": false, "points": 6, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
@@ -897,9 +897,10 @@ labkit.feature_row(
 # ### END SOLUTION
 
 # %% [markdown]
-# ## Open question
+# ## A larger card
 #
-# Which of your knobs would you turn back on a card of 80 GiB, and in which order? Try it: `MACHINE` is data.
+# A question without points: which of your knobs would you turn back on a card of 80 GiB, and in which order? Try it:
+# `MACHINE` is data.
 #
 # ## Where to read on
 #
