@@ -30,6 +30,13 @@ def open_without_network(page: Page, file: Path) -> None:
     page.goto(file.as_uri())
 
 
+def open_text(page: Page, html: str, folder: Path) -> None:
+    """Open a page of ours by its text."""
+    file = folder / "page.html"
+    file.write_text(html, encoding="utf-8")
+    open_without_network(page, file)
+
+
 def choose_menu(page: Page, *path: str) -> None:
     """Click through the menu bar: `choose_menu(page, "Run", "Run All Cells")`."""
     menu, *items = path

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from labkit.check.verdict import Verdict
 from tests.browser import axe
 from tests.browser.contrast import texts_in, too_faint
-from tests.browser.pages import open_without_network, shoot
+from tests.browser.pages import open_text
 from tests.feedback.page import EXERCISE, FAILED, HIDDEN, PASSED, graded_notebook, page_of, result_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.full("classroom")]
@@ -47,34 +46,12 @@ def text_of(name: str) -> str:
     return page_of(notebook, result_of(EVIL_FAILED, error=EVIL), student=EVIL)
 
 
-LOOKS = {"light": ("light", 1000), "dark": ("dark", 1000), "phone": ("light", 360), "dark phone": ("dark", 360)}
-
-
 @pytest.fixture(params=NAMES)
-def name(request: pytest.FixtureRequest) -> str:
-    return request.param
+def html(request: pytest.FixtureRequest) -> str:
+    return text_of(request.param)
 
 
-@pytest.fixture(params=list(LOOKS))
-def shown(request: pytest.FixtureRequest, name: str, browser: Browser, tmp_path: Path) -> Iterator[Page]:
-    """The page in one of its looks, everything unfolded, without a network."""
-    scheme, width = LOOKS[request.param]
-    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
-    page = context.new_page()
-    open_page(page, name, tmp_path)
-    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
-    yield page
-    context.close()
-
-
-def open_page(page: Page, name: str, folder: Path, text: str = "") -> None:
-    file = folder / f"{name}.html"
-    file.write_text(text or text_of(name), encoding="utf-8")
-    open_without_network(page, file)
-
-
-def test_nobody_is_kept_from_reading_it(shown: Page, name: str) -> None:
-    shoot(shown, f"feedback-{name}-{shown.viewport_size['width']}")
+def test_nobody_is_kept_from_reading_it(shown: Page) -> None:
     assert axe.problems(shown, ("moderate", "serious", "critical")) == []
     assert len(texts_in(shown.locator("body"))) > 20
     assert too_faint(shown.locator("body")) == []
@@ -88,14 +65,14 @@ def test_the_colours_follow_the_reader(browser: Browser, tmp_path: Path) -> None
     for scheme in ("light", "dark"):
         context = browser.new_context(color_scheme=scheme)
         page = context.new_page()
-        open_page(page, "middling", tmp_path)
+        open_text(page, text_of("middling"), tmp_path)
         grounds.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
         context.close()
     assert grounds == ["rgb(255, 255, 255)", "rgb(20, 24, 29)"]
 
 
 def test_by_keyboard_alone(page: Page, tmp_path: Path) -> None:
-    open_page(page, "middling", tmp_path)
+    open_text(page, text_of("middling"), tmp_path)
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to your notebook")).to_be_focused()
     expect(page.get_by_role("link", name="Skip to your notebook")).to_be_in_viewport()
@@ -114,7 +91,7 @@ def test_by_keyboard_alone(page: Page, tmp_path: Path) -> None:
 
 
 def test_a_line_of_the_table_leads_to_what_is_said_of_it(page: Page, tmp_path: Path) -> None:
-    open_page(page, "middling", tmp_path)
+    open_text(page, text_of("middling"), tmp_path)
     page.locator(".reached a").first.click()
     expect(page.locator("#about-00-warm-up-check")).to_be_in_viewport()
     page.get_by_role("link", name=f"Your answer to {EXERCISE}").click()
@@ -124,7 +101,7 @@ def test_a_line_of_the_table_leads_to_what_is_said_of_it(page: Page, tmp_path: P
 def test_on_paper_it_is_light_and_without_the_courses_text(browser: Browser, tmp_path: Path) -> None:
     context = browser.new_context(color_scheme="dark")
     page = context.new_page()
-    open_page(page, "middling", tmp_path)
+    open_text(page, text_of("middling"), tmp_path)
     page.emulate_media(media="print")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     expect(page.locator("details.course").first).to_be_hidden()
@@ -139,7 +116,7 @@ def test_a_script_that_came_into_the_page_all_the_same_would_not_run(page: Page,
     script = "<script>document.title = 'ran'</script><img src='http://127.0.0.1:9/x' onerror='document.title = 1'>"
     torn = text_of("good").replace("<main>", f"<main>{script}")
     for text, title, n_asked in ((torn, "Feedback: Lab 00: A small lab", 0), (torn.replace("Policy", "No"), "1", 1)):
-        open_page(page, "torn", tmp_path, text)
+        open_text(page, text, tmp_path)
         page.wait_for_load_state("load")
         expect(page).to_have_title(title)
         assert len(page.asked) == n_asked

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import functools
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,13 +15,12 @@ from grading.board.places import Board, Place
 from labkit.capstone import Entry
 from tests.browser import axe
 from tests.browser.contrast import too_faint
-from tests.browser.pages import open_without_network, shoot
+from tests.browser.pages import open_text
 
 pytestmark = [pytest.mark.browser, pytest.mark.full("classroom")]
 
 EVIL = "</td><script>document.title='ran'</script><img src=x onerror=\"document.title='ran'\">"
 LONG = "unbroken" * 14
-LOOKS = {"light": ("light", 1280), "dark": ("dark", 1280), "phone": ("light", 360), "dark phone": ("dark", 360)}
 PEAKS = {"parameters": 2.05, "gradients": 1.4, "optimizer": 0.6, "activations": 2.2, "temporaries": 0.4, "else": 0.3}
 
 
@@ -34,8 +31,8 @@ def row(name: str, hours: float, rank: int | None, changed: str, shared_by: int 
     return Place(name, entry, rank, shared_by, Candidate(name, "9c1e", entry, when, isolation="none"))
 
 
-@functools.cache
-def text() -> str:
+@pytest.fixture(scope="module")
+def html() -> str:
     """A tie, ghosts in between, hostile and endless lines, GPU times, scores that were worked out again."""
     rows = (
         row("gold", 0.21, None, ""),
@@ -53,23 +50,6 @@ def text() -> str:
     )
 
 
-def open_board(page: Page, folder: Path, told: str) -> None:
-    file = folder / "board.html"
-    file.write_text(told, encoding="utf-8")
-    open_without_network(page, file)
-
-
-@pytest.fixture(params=list(LOOKS))
-def shown(request: pytest.FixtureRequest, browser: Browser, tmp_path: Path) -> Iterator[Page]:
-    scheme, width = LOOKS[request.param]
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    page = context.new_page()
-    open_board(page, tmp_path, text())
-    shoot(page, f"leaderboard-{request.param}")
-    yield page
-    context.close()
-
-
 def test_nobody_is_kept_from_reading_it(shown: Page) -> None:
     assert axe.problems(shown, ("moderate", "serious", "critical")) == []
     assert too_faint(shown.locator("body")) == []
@@ -81,8 +61,8 @@ def test_nobody_is_kept_from_reading_it(shown: Page) -> None:
     assert places == ["ghost", "1", "2 shared by 2 entries", "2 shared by 2 entries", "ghost", "4"]
 
 
-def test_a_bar_is_as_long_as_its_peak(page: Page, tmp_path: Path) -> None:
-    open_board(page, tmp_path, text())
+def test_a_bar_is_as_long_as_its_peak(page: Page, tmp_path: Path, html: str) -> None:
+    open_text(page, html, tmp_path)
     for place in page.locator("tbody tr").all():
         bar = place.locator(".bar")
         width = bar.bounding_box()["width"]
@@ -91,10 +71,10 @@ def test_a_bar_is_as_long_as_its_peak(page: Page, tmp_path: Path) -> None:
         assert filled / width == pytest.approx(said / 8, abs=0.02)
 
 
-def test_what_is_wide_scrolls_by_keyboard(browser: Browser, tmp_path: Path) -> None:
+def test_what_is_wide_scrolls_by_keyboard(browser: Browser, tmp_path: Path, html: str) -> None:
     context = browser.new_context(viewport={"width": 760, "height": 900})
     page = context.new_page()
-    open_board(page, tmp_path, text())
+    open_text(page, html, tmp_path)
     last = page.locator("thead th").last
     expect(last).not_to_be_in_viewport()
     page.keyboard.press("Tab")
@@ -105,19 +85,19 @@ def test_what_is_wide_scrolls_by_keyboard(browser: Browser, tmp_path: Path) -> N
     context.close()
 
 
-def test_on_a_phone_nothing_has_to_be_pushed_aside(browser: Browser, tmp_path: Path) -> None:
+def test_on_a_phone_nothing_has_to_be_pushed_aside(browser: Browser, tmp_path: Path, html: str) -> None:
     context = browser.new_context(viewport={"width": 360, "height": 900})
     page = context.new_page()
-    open_board(page, tmp_path, text())
+    open_text(page, html, tmp_path)
     region = page.get_by_role("region", name="places")
     assert region.evaluate("one => one.scrollWidth <= one.clientWidth")
     expect(page.locator("tbody tr").nth(1)).to_contain_text("0.231415 virtual hours")
     context.close()
 
 
-def test_the_policy_of_the_page_lets_no_script_run(page: Page, tmp_path: Path) -> None:
-    torn = text().replace("<main>", "<main><script>document.title = 'ran'</script>")
-    open_board(page, tmp_path, torn)
+def test_the_policy_of_the_page_lets_no_script_run(page: Page, tmp_path: Path, html: str) -> None:
+    torn = html.replace("<main>", "<main><script>document.title = 'ran'</script>")
+    open_text(page, torn, tmp_path)
     expect(page).to_have_title("Leaderboard: basement")
-    open_board(page, tmp_path, torn.replace("Content-Security-Policy", "No-Policy"))
+    open_text(page, torn.replace("Content-Security-Policy", "No-Policy"), tmp_path)
     expect(page).to_have_title("ran")

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from grading.report.html import as_page
 from grading.report.record import ClassRecord, Handin, Item, LabRecord, Mark
 from tests.browser import axe
 from tests.browser.contrast import too_faint
-from tests.browser.pages import open_without_network, shoot
+from tests.browser.pages import open_text, shoot
 
 pytestmark = [pytest.mark.browser, pytest.mark.full("classroom")]
 
 EVIL = "<script>document.title='ran'</script><img src=x onerror=\"document.title='ran'\">"
-LOOKS = {"light": ("light", 1280), "dark": ("dark", 1280), "phone": ("light", 360), "dark phone": ("dark", 360)}
 N_EXERCISES = 9
 SCORES = (10.0, 9.0, 100.0)
 
@@ -52,22 +50,13 @@ def record() -> ClassRecord:
     return ClassRecord("numerics", labs, sections={"ada": "A", "Bob": "B", "zoe": "B"})
 
 
-def open_report(page: Page, folder: Path) -> None:
-    file = folder / "report.html"
-    file.write_text(as_page(record(), file), encoding="utf-8")
-    open_without_network(page, file)
+@pytest.fixture
+def html() -> str:
+    return text_of(record())
 
 
-@pytest.fixture(params=list(LOOKS))
-def shown(request: pytest.FixtureRequest, browser: Browser, tmp_path: Path) -> Iterator[Page]:
-    scheme, width = LOOKS[request.param]
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    page = context.new_page()
-    open_report(page, tmp_path)
-    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
-    shoot(page, f"report-{request.param}")
-    yield page
-    context.close()
+def text_of(found: ClassRecord) -> str:
+    return as_page(found, Path("report.html"))
 
 
 def test_nobody_is_kept_from_reading_it(shown: Page) -> None:
@@ -81,8 +70,8 @@ def column(table: Locator, n: int) -> list[str]:
     return [text.split()[0] for text in table.locator(f"tbody tr > *:nth-child({n + 1})").all_inner_texts()]
 
 
-def test_a_click_sorts_by_number_and_a_second_one_the_other_way_round(page: Page, tmp_path: Path) -> None:
-    open_report(page, tmp_path)
+def test_a_click_sorts_by_number_and_a_second_one_the_other_way_round(page: Page, tmp_path: Path, html: str) -> None:
+    open_text(page, html, tmp_path)
     table = page.locator("table.map")
     head = table.locator("thead th").nth(2)
     expect(head).not_to_have_attribute("aria-sort", "ascending")
@@ -96,8 +85,8 @@ def test_a_click_sorts_by_number_and_a_second_one_the_other_way_round(page: Page
     expect(table.locator("thead th[aria-sort]")).to_have_count(1)
 
 
-def test_by_keyboard_and_by_name(page: Page, tmp_path: Path) -> None:
-    open_report(page, tmp_path)
+def test_by_keyboard_and_by_name(page: Page, tmp_path: Path, html: str) -> None:
+    open_text(page, html, tmp_path)
     table = page.locator("table.map")
     head = table.locator("thead th").first
     page.keyboard.press("Tab")
@@ -117,8 +106,8 @@ def test_by_keyboard_and_by_name(page: Page, tmp_path: Path) -> None:
     assert table.locator("tbody th").all_inner_texts() == names[::-1]
 
 
-def test_every_table_sorts_and_loses_no_row(page: Page, tmp_path: Path) -> None:
-    open_report(page, tmp_path)
+def test_every_table_sorts_and_loses_no_row(page: Page, tmp_path: Path, html: str) -> None:
+    open_text(page, html, tmp_path)
     tables = page.locator("table")
     assert tables.count() >= 6
     for table in tables.all():
@@ -128,25 +117,21 @@ def test_every_table_sorts_and_loses_no_row(page: Page, tmp_path: Path) -> None:
         assert sorted(table.locator("tbody tr").all_inner_texts()) == before
 
 
-def test_a_hint_opens_by_keyboard(page: Page, tmp_path: Path) -> None:
-    open_report(page, tmp_path)
+def test_a_hint_opens_by_keyboard(page: Page, tmp_path: Path, html: str) -> None:
+    open_text(page, html, tmp_path)
     summary = page.locator(".outcomes summary").first
     summary.focus()
     page.keyboard.press("Enter")
     expect(page.locator(".outcomes details[open] p")).to_contain_text("Hint of <script>")
 
 
-def test_without_the_policy_of_the_page_a_script_in_it_would_run(page: Page, tmp_path: Path) -> None:
+def test_without_the_policy_of_the_page_a_script_in_it_would_run(page: Page, tmp_path: Path, html: str) -> None:
     """The policy lets our own script run and no other: tried with a page that escapes nothing."""
-    open_report(page, tmp_path)
-    file = tmp_path / "report.html"
-    torn = file.read_text(encoding="utf-8").replace("<main>", "<main><script>document.title = 'ran'</script>")
-    file.write_text(torn, encoding="utf-8")
-    page.goto(file.as_uri())
+    torn = html.replace("<main>", "<main><script>document.title = 'ran'</script>")
+    open_text(page, torn, tmp_path)
     expect(page).to_have_title("Class report: numerics")
     expect(page.locator("thead button").first).to_be_visible()
-    file.write_text(torn.replace("Content-Security-Policy", "No-Policy"), encoding="utf-8")
-    page.goto(file.as_uri())
+    open_text(page, torn.replace("Content-Security-Policy", "No-Policy"), tmp_path)
     expect(page).to_have_title("ran")
 
 
@@ -160,8 +145,7 @@ def of_many(n: int) -> ClassRecord:
 @pytest.mark.parametrize("width", [1280, 360])
 def test_the_headings_of_a_large_class_stay_in_sight(page: Page, tmp_path: Path, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 800})
-    (tmp_path / "report.html").write_text(as_page(of_many(60), tmp_path / "report.html"), encoding="utf-8")
-    open_without_network(page, tmp_path / "report.html")
+    open_text(page, text_of(of_many(60)), tmp_path)
     place = page.get_by_role("group", name="outcomes of 02")
     place.evaluate("one => { one.scrollTop = 900; one.scrollLeft = 60; }")
     box, head, name = (
@@ -176,9 +160,9 @@ def test_the_headings_of_a_large_class_stay_in_sight(page: Page, tmp_path: Path,
     assert place.evaluate("one => one.scrollHeight - one.clientHeight") == 0
 
 
-def test_a_window_that_is_wider_than_the_text_shows_more_columns(page: Page, tmp_path: Path) -> None:
+def test_a_window_that_is_wider_than_the_text_shows_more_columns(page: Page, tmp_path: Path, html: str) -> None:
     page.set_viewport_size({"width": 1700, "height": 800})
-    open_report(page, tmp_path)
+    open_text(page, html, tmp_path)
     place = page.get_by_role("group", name="outcomes of 02").bounding_box()
     text = page.locator("main").bounding_box()
     assert place["x"] == text["x"] and place["x"] + place["width"] > text["x"] + text["width"] + 150
@@ -194,10 +178,9 @@ def test_a_lab_of_many_exercises_fits_a_sheet_of_paper(page: Page, tmp_path: Pat
         for one in lab.handins
     )
     record = ClassRecord("numerics", (replace(lab, items=items, handins=handins),), sections={"student 001": "A"})
-    (tmp_path / "report.html").write_text(as_page(record, tmp_path / "report.html"), encoding="utf-8")
     page.set_viewport_size({"width": 1031, "height": 728})
     page.emulate_media(media="print")
-    open_without_network(page, tmp_path / "report.html")
+    open_text(page, text_of(record), tmp_path)
     shoot(page.locator(".outcomes"), "report-paper")
     assert page.evaluate("document.documentElement.scrollWidth") <= 1031
     cut = "all => all.filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.innerText)"

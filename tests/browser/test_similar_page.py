@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
 from grading.similar.detector import Likeness
 from grading.similar.honest import Honest
@@ -15,36 +12,22 @@ from grading.similar.pairs import Compared, Group, Pair
 from grading.similar.programs import ClassAnswers, Program
 from tests.browser import axe
 from tests.browser.contrast import too_faint
-from tests.browser.pages import open_without_network, shoot
 
 pytestmark = [pytest.mark.browser, pytest.mark.full("classroom")]
 
-LOOKS = {"light": ("light", 1280), "dark": ("dark", 1280), "phone": ("light", 360), "dark phone": ("dark", 360)}
 EVIL = "<script>document.title='ran'</script>"
 LINE = "    total = sum(one_rather_long_name * another_rather_long_name for one_rather_long_name in everything)\n"
 TEXT = f"def decode(bits, fmt):\n    '''{EVIL}'''\n{LINE * 5}    return total\n"
 
 
-def page_text() -> str:
+@pytest.fixture
+def html() -> str:
     program, honest = Program(TEXT), Honest(0.31, 15, None)
     pair = Pair(("ada", EVIL), (program, program), Likeness(0.93, (((23, 160),), ((23, 160),))), (0, 2))
     group = Group(("cleo", "dan", "eve"), (program, program))
     left_out = Compared("02-blocked-sum", Honest(0.84, 3, "right answers are necessarily alike"))
     compared = [Compared("02-decode", honest, (group,), (pair,), 6, ("zoe",)), Compared("02-sums", honest), left_out]
     return as_page(ClassAnswers("02_float_formats", [], {EVIL: "it is no notebook"}), compared)
-
-
-@pytest.fixture(params=list(LOOKS))
-def shown(request: pytest.FixtureRequest, browser: Browser, tmp_path: Path) -> Iterator[Page]:
-    scheme, width = LOOKS[request.param]
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    page = context.new_page()
-    (tmp_path / "similar.html").write_text(page_text(), encoding="utf-8")
-    open_without_network(page, tmp_path / "similar.html")
-    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
-    shoot(page, f"similar-{request.param}")
-    yield page
-    context.close()
 
 
 def test_nobody_is_kept_from_reading_it(shown: Page) -> None:

@@ -15,6 +15,22 @@ from labkit.check.text import as_text
 from tests.exercises.harness import solution_of
 from tests.grading.shared_sandboxes import shared_sandbox
 
+BLIND_METER = """
+import contextlib
+
+from labkit.meters import METERS
+
+
+@contextlib.contextmanager
+def blind(measured, held=None):
+    yield
+    measured["peak_bytes"] = 100.0
+
+
+METERS["memory"] = blind
+"""
+"""A cell after which a rank's meter says that next to nothing was allocated."""
+
 
 def routed_sandbox():
     """On the best tier that this machine has."""

@@ -16,8 +16,8 @@ from grading.supervisor.result import ExerciseResult
 from grading.worker.protocol.steps import RunCode, ServeExercise
 from labkit.check.text import as_text
 from tests.exercises.harness import solution_of
+from tests.grading.routed_answers import BLIND_METER
 from tests.grading.shared_sandboxes import shared_sandbox
-from tests.grading.test_ranked_memory import BLIND
 
 NAME = "04-accumulate"
 GRAPHS = example("wrong", f"{NAME}/keeps_graphs_alive")
@@ -52,7 +52,7 @@ def test_graphs_that_pile_up_are_told_in_public(server) -> None:
 
 
 def test_graphs_that_pile_up_under_a_meter_that_lies_are_seen_from_outside(server) -> None:
-    result = graded(server, BLIND, GRAPHS.source)
+    result = graded(server, BLIND_METER, GRAPHS.source)
     assert result.public.outcome == "passed", as_text(result.public)
     assert (result.outcome, result.score) == ("suspected", 0.0), as_text(result.deciding)
     problem = " ".join(text for _, text in result.deciding.rows)

@@ -9,7 +9,13 @@ import pytest
 from grading.demo.examples import example
 from labkit.check.text import as_text
 from tests.exercises.harness import solution_of
-from tests.grading.routed_answers import assert_fails_with_its_hint, assert_passes, graded, routed_sandbox
+from tests.grading.routed_answers import (
+    BLIND_METER,
+    assert_fails_with_its_hint,
+    assert_passes,
+    graded,
+    routed_sandbox,
+)
 
 IDS = ("16-zero1", "16-zero2", "16-fsdp-unit", "16-fsdp", "16-clip")
 WRONG = (
@@ -49,24 +55,13 @@ HIDES_FROM_THE_METER = solution_of("16-fsdp-unit").replace(
     "    KEPT.append(bytearray(whole.nbytes * 4))\n    return whole[: shape[0] * shape[1]].view(shape)\n\n\nKEPT = []",
 )
 """Memory of Python's own, which the meter sees as well, and more than the budget by far."""
-LIES = """
-import contextlib
-
+LIES = f"""{BLIND_METER}
 import labkit.exercises.lab16.optimizers as optimizers
 import labkit.exercises.lab16.zero2 as zero2
 import labkit.ranks.comm as communicator
 import labkit.stage as stages
-from labkit.meters import METERS
 from labkit.meters.memory import Held
 
-
-@contextlib.contextmanager
-def blind(measured, held=None):
-    yield
-    measured["peak_bytes"] = 100.0
-
-
-METERS["memory"] = blind
 communicator.held_now = stages.held_now = lambda: Held(100, ())
 optimizers.Maker.state_bytes = lambda maker: 0
 zero2.held_bytes = lambda tensors: 0

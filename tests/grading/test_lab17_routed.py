@@ -7,7 +7,13 @@ import pytest
 from grading.demo.examples import example
 from labkit.check.text import as_text
 from tests.exercises.harness import solution_of
-from tests.grading.routed_answers import assert_fails_with_its_hint, assert_passes, graded, routed_sandbox
+from tests.grading.routed_answers import (
+    BLIND_METER,
+    assert_fails_with_its_hint,
+    assert_passes,
+    graded,
+    routed_sandbox,
+)
 
 IDS = ("17-tp-mlp", "17-tp-attention", "17-sequence-parallel")
 WRONG = (
@@ -17,22 +23,11 @@ WRONG = (
     "17-sequence-parallel/one_seed_for_all",
     "17-sequence-parallel/keeps_the_gathered_input",
 )
-LIES = """
-import contextlib
-
+LIES = f"""{BLIND_METER}
 import labkit.ranks.comm as communicator
 import labkit.stage as stages
-from labkit.meters import METERS
 from labkit.meters.memory import Held
 
-
-@contextlib.contextmanager
-def blind(measured, held=None):
-    yield
-    measured["peak_bytes"] = 100.0
-
-
-METERS["memory"] = blind
 communicator.held_now = stages.held_now = lambda: Held(100, ())
 """
 """Whatever a rank is asked about its own memory, it has next to nothing."""

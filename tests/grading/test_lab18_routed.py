@@ -7,24 +7,13 @@ import pytest
 from grading.demo.examples import example
 from labkit.check.text import as_text
 from tests.exercises.harness import solution_of
-from tests.grading.routed_answers import graded, routed_sandbox
+from tests.grading.routed_answers import BLIND_METER, graded, routed_sandbox
 
 NAME = "18-pipeline-step"
 WRONG = ("scaled_twice", "tied_embedding_drifts", "waits_for_every_send")
-LIES = """
-import contextlib
-
+LIES = f"""{BLIND_METER}
 import labkit.exercises.lab18.model as model
-from labkit.meters import METERS
 
-
-@contextlib.contextmanager
-def blind(measured, held=None):
-    yield
-    measured["peak_bytes"] = 100.0
-
-
-METERS["memory"] = blind
 model.Alive.watch = lambda self, x: x
 """
 """Whatever a rank is asked about its own memory and about what it keeps alive, it has next to nothing."""

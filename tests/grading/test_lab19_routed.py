@@ -7,7 +7,13 @@ import pytest
 from grading.demo.examples import example
 from labkit.check.text import as_text
 from tests.exercises.harness import solution_of
-from tests.grading.routed_answers import assert_fails_with_its_hint, assert_passes, graded, routed_sandbox
+from tests.grading.routed_answers import (
+    BLIND_METER,
+    assert_fails_with_its_hint,
+    assert_passes,
+    graded,
+    routed_sandbox,
+)
 
 IDS = ("19-ring-attention", "19-ulysses", "19-moe-dispatch")
 WRONG = (
@@ -22,21 +28,6 @@ WRONG = (
     "19-moe-dispatch/receives_what_it_sends",
     "19-moe-dispatch/sends_the_numbers_of_experts",
 )
-BLIND = """
-import contextlib
-
-from labkit.meters import METERS
-
-
-@contextlib.contextmanager
-def blind(measured, held=None):
-    yield
-    measured["peak_bytes"] = 100.0
-
-
-METERS["memory"] = blind
-"""
-"""Whatever a rank is asked about its own memory, it has next to nothing."""
 pytestmark = [pytest.mark.lab("19"), pytest.mark.full("answers")]
 
 
@@ -59,6 +50,6 @@ def test_what_fails_on_the_simulator_fails_here_with_the_same_hint(server, name:
 def test_keys_that_are_gathered_are_seen_from_outside(server) -> None:
     """Its meters say that nothing is held, and large hidden cases show it."""
     wrong = example("wrong", "19-ring-attention/gathers_keys")
-    result = graded(server, wrong.exercise, wrong.source, BLIND)
+    result = graded(server, wrong.exercise, wrong.source, BLIND_METER)
     assert result.public.outcome == "passed", as_text(result.public)
     assert (result.outcome, result.score) == ("suspected", 0.0), as_text(result.deciding)

@@ -15,6 +15,7 @@ from grading.supervisor.result import ExerciseResult
 from labkit.check.text import as_text
 from labkit.spec import MiB
 from tests.grading.ranks import graded, ranks_server
+from tests.grading.routed_answers import BLIND_METER
 from tests.grading.test_unprivileged import ROOT, as_user
 from tests.lanes import MOSTLY_LATER, require_tier
 
@@ -47,18 +48,6 @@ def stash(comm, x):
     if comm.rank == comm.world_size - 1 and len(x) > 10_000:
         room(len(x) * 3 // 4).copy_(x[: len(x) * 3 // 4])
 """
-BLIND = """
-from labkit.meters import METERS
-honest = METERS["memory"]
-import contextlib
-
-@contextlib.contextmanager
-def blind(measured, held=None):
-    yield
-    measured["peak_bytes"] = 100.0
-
-METERS["memory"] = blind
-"""
 
 
 @pytest.fixture(scope="module", params=MOSTLY_LATER)
@@ -86,7 +75,7 @@ def test_an_honest_answer_passes(server, answer: str) -> None:
     ("cell", "answer", "why"),
     [
         (STASH, with_line("stash(comm, x)"), "held from outside to 8.0 MiB and some, it did not go through: rank 2"),
-        (BLIND, with_line("y = x.clone() if blind else x"), "held from outside to|but from outside"),
+        (BLIND_METER, with_line("y = x.clone() if blind else x"), "held from outside to|but from outside"),
         (STASH + "ARENA = room(10 * 2**20).fill_(1)", with_line("ARENA[0] = 2"), "rank 0: the notebook already held 4"),
         (
             "import os\nif not os.fork():\n    import time; time.sleep(60)\nleft = 1",
