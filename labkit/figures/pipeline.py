@@ -11,7 +11,17 @@ from matplotlib.patches import Rectangle
 from labkit.exercises.lab18.interleaved import Looped, run_looped
 from labkit.exercises.lab18.orders import Pipe, run_of
 from labkit.figures.canvas import DPI, OTHER, SHADE, TRUTH, YOURS, LabFigure, new_figure
-from labkit.figures.lanes import COMPUTE, COMPUTE_BACK, COMPUTE_LATE, KEPT, Bar, add_legend, draw_bar, draw_kept
+from labkit.figures.lanes import (
+    COMPUTE,
+    COMPUTE_BACK,
+    COMPUTE_LATE,
+    KEPT,
+    KEPT_INK,
+    Bar,
+    add_legend,
+    draw_bar,
+    draw_kept,
+)
 from labkit.figures.sliders import with_sliders
 from labkit.pipeline import Action, Costs, Event, ScheduleRun, run_schedule
 
@@ -74,7 +84,7 @@ def _draw_rank(axes: Axes, run: ScheduleRun, rank: int, until: float, most: int,
         textcoords="offset points",
         va="center",
         fontsize=8.5,
-        color=KEPT,
+        color=KEPT_INK,
         annotation_clip=False,
     )
 
