@@ -19,7 +19,7 @@ from labkit.exercises.lab04.find_batch import FIND_BATCH, Capped
 from labkit.exercises.lab04.memory_format import Images
 from labkit.material import lab04
 from labkit.observe import make_inputs
-from labkit.oracles.lab04 import accumulate, find_batch, noise_scale, throughput
+from labkit.oracles.lab04 import accumulate_hints, find_batch, noise_scale, throughput
 from labkit.oracles.lab04.accumulate_mistakes import Loop, flat, play
 from labkit.spec import CaseRun
 from tests.exercises.harness import answers_in, solution_of
@@ -49,7 +49,7 @@ def test_texts_of_equal_length_hide_a_mean_of_means() -> None:
     run = inputs("04-accumulate", Accumulation(4, 2))
     window = run.tree["ranks"][0]
     run.tree["ranks"][0] = {name: [window[name][0], *window[name][:1] * 3] for name in "xy"}
-    means = play(run, Loop(divisor=accumulate.means("window")))
+    means = play(run, Loop(divisor=accumulate_hints.means("window")))
     torch.testing.assert_close(means["ranks"][0]["weights"], play(run, Loop())["ranks"][0]["weights"])
 
 

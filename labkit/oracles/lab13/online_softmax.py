@@ -1,15 +1,14 @@
-"""Lab 13: what is true of the statistics of a softmax, and what the usual mistakes look like."""
+"""Lab 13: the oracle of a softmax's statistics: by the library in float64, with a few blocks held at once."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab13.online_softmax import Blocks
-from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Oracle, Tolerance
+from labkit.oracles.lab13.softmax_hints import HINTS
+from labkit.spec import Budget, CaseRun, Oracle, Tolerance
 
 BLOCKS_HELD = 8
 """Blocks in float32: the last one and the next, a conversion, a difference, an exponential, and as many of the last."""
@@ -36,163 +35,10 @@ def held_bytes(run: CaseRun[Blocks]) -> float:
     return 4 * run.case.n_rows * (BLOCKS_HELD * max(run.case.widths) + 16)
 
 
-def is_like(got: Tensor, wrong: Tensor, where: Tensor | slice = slice(None)) -> bool:
-    return torch.allclose(got.double()[where], wrong.double()[where], rtol=1e-3, atol=1e-6)
-
-
-def by_block(run: CaseRun[Blocks]) -> list[tuple[Tensor, Tensor]]:
-    """(top, sum of exponentials below it) of each block alone, in float64; 0 where a block has minus infinity only."""
-    blocks = run.tree["x"].double().split(run.case.widths, dim=1)
-    return [(block.amax(1), torch.nan_to_num((block - block.amax(1, True)).exp()).sum(1)) for block in blocks]
-
-
-def finite_rows(tree: dict) -> Tensor:
-    """Rows without any minus infinity: the mistakes below show in these."""
-    return (tree["x"] > -torch.inf).all(1)
-
-
-def running_sum(run: CaseRun[Blocks], factor: Callable[[Tensor], Tensor], of_block: Callable = torch.zeros_like):
-    """The total if, at every block, the old sum is multiplied by `factor(old top - new top)`.
-
-    of_block: of (block's top - new top), the exponent of what the block's own sum is multiplied by.
-    """
-    top, total = torch.full((run.case.n_rows,), -torch.inf, dtype=torch.float64), torch.zeros(run.case.n_rows).double()
-    for block_top, block_total in by_block(run):
-        new = torch.maximum(top, block_top)
-        old = torch.where(total > 0, total * factor(top - new), 0.0)
-        total = old + block_total * of_block(block_top - new).exp()
-        top = new
-    return total
-
-
-def shows_in_several_blocks(condition: Callable[[CaseRun[Blocks]], bool]) -> Callable[[CaseRun[Blocks]], object]:
-    """Of a mistake between two blocks: where there is only one, it does not show."""
-    return lambda run: CANNOT_TELL if len(run.case.widths) == 1 else condition(run)
-
-
-@shows_in_several_blocks
-def never_rescales(run: CaseRun[Blocks]) -> bool:
-    """The old sum stays as it is; the block's exponentials are taken below the block's top, or below the new one."""
-    wrong = [running_sum(run, torch.ones_like, of_block) for of_block in (torch.zeros_like, lambda gap: gap)]
-    return any(is_like(run.got["total"], one, finite_rows(run.tree)) for one in wrong)
-
-
-@shows_in_several_blocks
-def wrong_sign(run: CaseRun[Blocks]) -> bool:
-    """Of the old sum's factor, or of both."""
-    ways = (lambda gap: gap, lambda gap: -gap)
-    wrong = [running_sum(run, lambda gap: torch.exp(-gap), of_block) for of_block in ways]
-    return any(is_like(run.got["total"], one, finite_rows(run.tree)) for one in wrong)
-
-
-@shows_in_several_blocks
-def own_sum_not_moved(run: CaseRun[Blocks]) -> bool:
-    """The old sum is rescaled; the block's own stays below the block's top, also where that is the smaller one."""
-    return is_like(run.got["total"], running_sum(run, torch.exp), finite_rows(run.tree))
-
-
-@shows_in_several_blocks
-def last_block_only(run: CaseRun[Blocks]) -> bool:
-    return is_like(run.got["top"], by_block(run)[-1][0], finite_rows(run.tree))
-
-
-def total_is_the_logarithm(run: CaseRun[Blocks]) -> bool:
-    """The logarithm of the sum, or that and the maximum, in place of the sum."""
-    top, total = (run.expected[name] for name in ("top", "total"))
-    rows = finite_rows(run.tree)
-    return any(is_like(run.got["total"], one, rows) for one in (total.log(), top + total.log()))
-
-
-def starts_at_zero(run: CaseRun[Blocks]) -> bool:
-    """No top is below 0, though rows are."""
-    return bool((run.got["top"] == run.tree["x"].float().amax(1).clamp(min=0)).all())
-
-
-def one_maximum_for_all(run: CaseRun[Blocks]) -> bool:
-    """Every row has the maximum of the whole matrix."""
-    return bool((run.got["top"] == run.tree["x"].float().amax()).all())
-
-
-def only_where_nothing(run: CaseRun[Blocks], holds: Callable[[Tensor], Tensor]) -> bool:
-    """A maximum is wrong, and only where it should be -inf; there `holds` is true of it."""
-    tops = [(run.got[name], run.expected[name]) for name in ("top", "merged_top")]
-    wrong = [(got, right) for got, right in tops if not torch.equal(got, right)]
-    return bool(wrong) and all(
-        torch.equal(got[right > -torch.inf], right[right > -torch.inf]) and bool(holds(got[right == -torch.inf]).all())
-        for got, right in wrong
-    )
-
-
-def second_pass_is_empty(run: CaseRun[Blocks]) -> bool:
-    """The maximum is right, and nothing was summed up."""
-    return is_like(run.got["top"], run.expected["top"]) and not run.got["total"].any()
-
-
-def stats_are_right(run: CaseRun[Blocks]) -> bool:
-    right = run.expected
-    return is_like(run.got["top"], right["top"]) and is_like(run.got["total"], right["total"])
-
-
-def merged_unscaled(run: CaseRun[Blocks]) -> bool:
-    """Neither sum, or only one of the two, was moved to the larger maximum."""
-    tree = run.tree
-    top = torch.maximum(tree["left_top"], tree["right_top"])
-    some = top > -torch.inf
-    left, right = (tree[f"{side}_total"].double()[some] for side in ("left", "right"))
-    to_left, to_right = (torch.exp(tree[f"{side}_top"] - top).double()[some] for side in ("left", "right"))
-    got_some = run.got["merged_total"][some]
-    return any(is_like(got_some, one) for one in (left + right, left * to_left + right, left + right * to_right))
-
-
-def merged(run: CaseRun[Blocks], name: str, wrong: Callable[..., Tensor]) -> bool:
-    """merge_stats gave, where both parts have seen numbers, what `wrong` makes of (both maxima, both sums, the factors
-    that bring these to the larger maximum)."""
-    tree = run.tree
-    tops, totals = ([tree[f"{side}_{one}"].double() for side in ("left", "right")] for one in ("top", "total"))
-    both = torch.minimum(*tops) > -torch.inf
-    tops, totals = ([one[both] for one in pair] for pair in (tops, totals))
-    factors = [torch.exp(top - torch.maximum(*tops)) for top in tops]
-    return is_like(run.got[f"merged_{name}"][both], wrong(tops, totals, factors))
-
-
-def summed_by_block(run: CaseRun[Blocks], own: Callable[[Tensor, Tensor, int], Tensor]) -> bool:
-    """The total is right but for what a block's sum is, which is own(its maximum, its sum below that, its width)."""
-    parts, top = by_block(run), run.tree["x"].double().amax(1)
-    totals = [
-        own(block_top, total, width) * (block_top - top).exp()
-        for (block_top, total), width in zip(parts, run.case.widths, strict=True)
-    ]
-    wrong = torch.stack(totals).sum(0)
-    # Some are too large for float32.
-    return is_like(run.got["total"], wrong, finite_rows(run.tree) & wrong.float().isfinite())
-
-
-@shows_in_several_blocks
-def first_block_only(run: CaseRun[Blocks]) -> bool:
-    return is_like(run.got["top"], by_block(run)[0][0], finite_rows(run.tree))
-
-
-def rounded_differences(run: CaseRun[Blocks]) -> bool:
-    """Float16 sums that are nearly right, and no others are wrong."""
-    right = run.expected
-    near = torch.allclose(run.got["total"], right["total"], rtol=5e-3, atol=1e-6) and is_like(
-        run.got["top"], right["top"]
-    )
-    return (
-        run.case.dtype == "float16"
-        and near
-        and not torch.allclose(run.got["total"], right["total"], rtol=1e-4, atol=1e-6)
-    )
-
-
 def _widths(case: Blocks) -> str:
     """ "1, 30, 7 and 2 columns", or "8 columns" where all blocks are alike."""
     *first, last = map(str, case.widths if len(set(case.widths)) > 1 else case.widths[:1])
     return f"{', '.join(first)} and {last} columns" if first else f"{last} columns"
-
-
-def undefined(name: str) -> Callable[[CaseRun[Blocks]], bool]:
-    return lambda run: bool(run.got[name].isnan().any())
 
 
 ONLINE_SOFTMAX = Oracle(
@@ -219,102 +65,5 @@ ONLINE_SOFTMAX = Oracle(
             "each row, and nothing of the block.",
         ),
     ),
-    diagnose=(
-        Hint(
-            starts_at_zero,
-            "The maximum never goes below 0: it should start at -float('inf'), so that the first element replaces it.",
-        ),
-        Hint(
-            one_maximum_for_all,
-            "Every row has the maximum of the whole matrix. Each row needs its own: take it along dim=1.",
-        ),
-        Hint(
-            total_is_the_logarithm,
-            "`total` is a logarithm. It is the sum itself, relative to the maximum; a logsumexp holds both in one "
-            "number.",
-        ),
-        Hint(
-            second_pass_is_empty,
-            "The maximum is right, and nothing was summed up. The blocks come from an iterator, which a second loop "
-            "finds empty: keep the maximum and the sum in one loop.",
-        ),
-        Hint(
-            lambda run: only_where_nothing(run, lambda top: top == 0),
-            "A row of -inf alone has the maximum -inf, and here it has 0. Subtract 0 in place of such a maximum, but "
-            "keep and return the maximum itself.",
-        ),
-        Hint(
-            lambda run: only_where_nothing(run, lambda top: top.isfinite()),
-            "A row of -inf alone has the maximum -inf: start at -float('inf'), not at the least finite number.",
-        ),
-        Hint(
-            rounded_differences,
-            "The differences or exponentials were rounded to float16: convert each block to float32 first.",
-        ),
-        Hint(
-            last_block_only,
-            "The maximum is that of the last block alone. Take the larger one of the old maximum and the block's.",
-        ),
-        Hint(
-            never_rescales,
-            "Old exponentials are relative to the old maximum. When the maximum grows, multiply the old sum by "
-            "exp(old maximum - new maximum).",
-        ),
-        Hint(
-            wrong_sign,
-            "A sum is rescaled the wrong way round: the factor is exp(its own maximum - the larger one), at most 1.",
-        ),
-        Hint(
-            own_sum_not_moved,
-            "A block's own sum is relative to the block's maximum. Where the old maximum is larger, it takes the "
-            "factor exp(block's maximum - old maximum).",
-        ),
-        Hint(
-            lambda run: stats_are_right(run) and merged_unscaled(run),
-            "merge_stats adds sums that are relative to different maxima. Bring both to the larger one first: each "
-            "times exp(its own maximum - the larger one).",
-        ),
-        Hint(
-            lambda run: is_like(run.got["merged_top"], run.expected["merged_total"]),
-            "merge_stats returns its two numbers in the wrong order: first the maximum, then the sum.",
-        ),
-        Hint(
-            lambda run: any(
-                merged(run, "top", lambda tops, totals, factors, of=of: of(*tops)) for of in (torch.minimum, torch.add)
-            ),
-            "The maximum over both parts is the larger of their two maxima, row by row: torch.maximum.",
-        ),
-        Hint(
-            lambda run: merged(run, "total", lambda tops, totals, f: totals[0] * f[1] + totals[1] * f[0]),
-            "In merge_stats each sum got the other one's factor: it is exp(its own maximum - the larger one).",
-        ),
-        Hint(
-            lambda run: merged(run, "total", lambda tops, totals, f: torch.maximum(totals[0] * f[0], totals[1] * f[1])),
-            "The larger of two maxima is kept, but the two sums are added.",
-        ),
-        Hint(
-            lambda run: summed_by_block(run, lambda top, total, width: total * top.exp()),
-            "The exponentials are those of the elements. Subtract the maximum first, because `total` is relative to it "
-            "and exp of a large element is infinite.",
-        ),
-        Hint(
-            lambda run: summed_by_block(run, lambda top, total, width: total / width),
-            "That is the mean of the exponentials. `total` is their sum.",
-        ),
-        Hint(
-            lambda run: summed_by_block(run, lambda top, total, width: total.log()),
-            "The sums of the blocks are logarithms, and logarithms cannot be added. `total` is the sum of the "
-            "exponentials itself.",
-        ),
-        Hint(
-            first_block_only,
-            "Only the first block counts. Merge what each further block has with what there was before it.",
-        ),
-        Hint(
-            # Behind those that go by rows without any minus infinity.
-            lambda run: undefined("total")(run) or undefined("merged_total")(run),
-            "NaN comes from -inf minus -inf, where a row has seen nothing but -inf. Subtract a maximum that is 0 "
-            "there: torch.where(top == -float('inf'), 0, top).",
-        ),
-    ),
+    diagnose=HINTS,
 )
