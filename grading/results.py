@@ -15,7 +15,7 @@ from typing import get_args
 from grading.course import Course
 from grading.files import write_whole
 from grading.isolation import isolates
-from grading.isolation.sandbox import InfrastructureFault
+from grading.isolation.faults import InfrastructureFault
 from grading.supervisor import Job, SubmissionResult
 from labkit.spec import Outcome
 

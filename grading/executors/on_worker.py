@@ -95,7 +95,7 @@ def run_packed(packed: bytes, grader: str, begun_topic: str) -> object:
     person at this host, becomes one.
     """
     from grading.errors import UserError
-    from grading.isolation.sandbox import InfrastructureFault
+    from grading.isolation.faults import InfrastructureFault
 
     if facts()["grader"] != grader:
         raise Reschedule

@@ -14,7 +14,7 @@ from grading.errors import UserError
 from grading.explain.cases import FailingCase, cases_of, failing_cases, run_again, stored_failure
 from grading.files import Unreadable
 from grading.isolation import select_tier
-from grading.isolation.sandbox import InfrastructureFault
+from grading.isolation.faults import InfrastructureFault
 from grading.log import Log
 from grading.log.grades import last_grades
 from grading.submissions import Prepared, prepare

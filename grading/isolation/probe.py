@@ -52,7 +52,8 @@ def _working(tier: Tier) -> TierFinding:
     if tier.in_bubblewrap and not bwrap.is_installed():
         raise _TierUnavailable("the program bwrap is not installed", fix)
     # Imported late: most who ask for this package start nothing.
-    from grading.isolation.sandbox import InfrastructureFault, Sandbox
+    from grading.isolation.faults import InfrastructureFault
+    from grading.isolation.sandbox import Sandbox
     from grading.isolation.worker_tree import shared_worker_tree
 
     try:

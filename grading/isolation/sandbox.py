@@ -1,71 +1,37 @@
-"""A hold on a forking process: start it in its tier, open jobs on it one at a time, kill them, end it.
+"""Jobs on a forking process: open them one at a time, count what they wait, seal them, kill them.
 
-Whether it is meant for one submission or for many is the tier's. What confines a job is made elsewhere
-(`plan`, `bwrap`, `grading.worker.confine`); this class passes the plan on.
+Whether it is meant for one submission or for many is the tier's. How the process is started, spoken to and ended is
+`forking`'s; what confines a job is made elsewhere (`plan`, `bwrap`, `grading.worker.confine`), and passed on here.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shutil
-import signal
 import socket
-import subprocess
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grading.isolation.environment import environment
+from grading.isolation.faults import InfrastructureFault
+from grading.isolation.forking import KILL_S, ForkingProcess
 from grading.isolation.plan import plan_of
-from grading.isolation.tiers import NONE, worker_command
+from grading.isolation.tiers import NONE
 from grading.isolation.users import job_user, users_of_ranks
-from grading.isolation.worker_tree import python_command, shared_worker_tree
-from grading.worker.confine.plan import MOST_RANKS, PLAIN, RANK, Limits, Plan
+from grading.isolation.worker_tree import shared_worker_tree
+from grading.worker.confine.plan import MOST_RANKS, PLAIN, RANK, Limits
 from grading.worker.confine.tier import Tier
-from grading.worker.procfs import children, cpu_s, descendants, gone_is_fine, waited_s
-from grading.worker.protocol.control import (
-    EVENTS,
-    JobEnded,
-    JobPlace,
-    JobSealed,
-    JobStarted,
-    Kill,
-    SealJob,
-    ServerFailed,
-    ServerReady,
-    Start,
-    from_datagram,
-    to_datagram,
-)
+from grading.worker.procfs import children, descendants, waited_s
+from grading.worker.protocol.control import JobEnded, JobPlace, JobSealed, JobStarted, Kill, SealJob, Start
 from grading.worker.seal import Seal
-from grading.worker.wire.typed import F
 
 if TYPE_CHECKING:
     from grading.worker.wire.frames import Channel
 
-START_CPU_S = 120.0
-"""What a forking process may compute until it is ready. In wall time, on a crowded machine, that is many minutes."""
-IDLE_S = 120.0
-"""For how long it may do nothing at all until then."""
-KILL_S = 10.0
 _PRIVATE = "/tmp/job-{n}"
 """The folder of the n-th job where it has temporary space of its own."""
-
-
-class InfrastructureFault(Exception):
-    """Something of ours failed, not the student's: to be retried, and never a reason for zero points."""
-
-
-class _Silent(InfrastructureFault):
-    """The forking process did not say in time what it was to say."""
-
-
-class LostUnderStudent(InfrastructureFault):
-    """The forking process was lost after the student's code had begun to run."""
 
 
 class Sandbox:
@@ -87,7 +53,7 @@ class Sandbox:
         self.tier = tier
         self._n_jobs = 0
         self._job_folder: Path | None = None
-        self._ready, self._running = False, False
+        self._running = False
         self._leader, self._n_places = 0, 1
         self.waited_s = 0.0
         """How long all jobs so far stood in line for a processor, where they might have run."""
@@ -103,24 +69,9 @@ class Sandbox:
             self._home = Path(tempfile.mkdtemp(prefix="sandbox-", dir=self.tree.parent))
             made.callback(shutil.rmtree, self._home, ignore_errors=True)
             plan = plan_of(self.tier, self.tree, preload, limits)
-            self._errors = made.enter_context(open(self._home / "stderr", "w+b"))
-            root = self._home / "root"
-            root.mkdir()
-            # Datagrams keep a command and the descriptor that goes with it together.
-            self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            made.enter_context(self._control)
-            with theirs:
-                self._process = subprocess.Popen(
-                    self._command(plan, theirs.fileno(), root),
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=self._errors,
-                    env=environment(Path("/tmp") if self.tier.isolates else self._home),
-                    cwd=self._home,
-                    pass_fds=(theirs.fileno(),),
-                )
-            made.callback(self._end_process)
-            self._user = job_user(self._process.pid) if self.tier.isolates else None
+            self.forking = ForkingProcess(self.tier, plan, self.tree, self._home)
+            made.callback(self.forking.end)
+            self._user = job_user(self.forking.pid) if self.tier.isolates else None
             if is_awaited:
                 self.wait()
             self._made = made.pop_all()
@@ -159,32 +110,16 @@ class Sandbox:
             ours.settimeout(KILL_S)
             text = answer.read()
         if not text:
-            raise InfrastructureFault(f"the trial ended without a word: {self.last_words()}")
+            raise InfrastructureFault(f"the trial ended without a word: {self.forking.last_words()}")
         return json.loads(text)
 
     def wait(self) -> None:
-        """Until jobs can be started; at once where that is so. Raises InfrastructureFault.
-
-        Not wall time is held against it, but that it computes without end, or does nothing.
-        """
-        if self._ready:
+        """Until jobs can be started; at once where that is so. Raises InfrastructureFault."""
+        if self.forking.is_ready:
             return
-        used_s, is_ready = 0.0, False
-        while not is_ready:
-            try:
-                self._expect(ServerReady, IDLE_S)
-                is_ready = True
-            except _Silent:
-                before_s, used_s = used_s, self._cpu_s()
-                if not before_s < used_s < START_CPU_S:
-                    raise
+        self.forking.wait_until_ready()
         if self.tier.in_bubblewrap:
-            self._ours = frozenset(descendants(self._process.pid))
-        self._ready = True
-
-    def _cpu_s(self) -> float:
-        """CPU time of the forking process, with what it runs while it loads, such as a compiler."""
-        return sum(map(cpu_s, (self._process.pid, *descendants(self._process.pid))))
+            self._ours = frozenset(descendants(self.forking.pid))
 
     def _open(self, grants: Sequence[str] = (), trial: dict | None = None, n: int = 1) -> list[socket.socket]:
         self.wait()
@@ -201,9 +136,9 @@ class Sandbox:
         pairs = [socket.socketpair() for _ in range(n)]
         ours, theirs = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         try:
-            socket.send_fds(self._control, [to_datagram(start)], [each.fileno() for each in theirs])
+            self.forking.send(start, [each.fileno() for each in theirs])
             self._running = True
-            pid = self._expect(JobStarted, KILL_S).pid
+            pid = self.forking.expect(JobStarted, KILL_S).pid
         except (OSError, InfrastructureFault) as error:
             for each in ours:
                 each.close()
@@ -228,8 +163,8 @@ class Sandbox:
             self.waited_s += sum(self._waited_s.values())
             self._waited_s = {}
             with contextlib.suppress(OSError):
-                self._control.send(to_datagram(Kill()))
-            ended = self._expect(JobEnded, KILL_S)
+                self.forking.send(Kill())
+            ended = self.forking.expect(JobEnded, KILL_S)
             self._running = False
         if self._job_folder is not None:
             shutil.rmtree(self._job_folder, ignore_errors=True)
@@ -242,14 +177,14 @@ class Sandbox:
         None of a rank's where one of the ranks has ended.
         """
         if self._n_places == 1:
-            return [pid for pid in descendants(self._process.pid) if pid not in self._ours | self._waiting]
+            return [pid for pid in descendants(self.forking.pid) if pid not in self._ours | self._waiting]
         firsts = children(self._leader)
         # One that is gone would give the others its place.
         return [firsts[rank], *descendants(firsts[rank])] if len(firsts) == self._n_places else []
 
     def look_at_waiting(self) -> None:
         """Add up how long the running job's processes waited for a processor, while they are there to be asked."""
-        self._waited_s |= {pid: waited_s(pid) for pid in descendants(self._process.pid) if pid not in self._ours}
+        self._waited_s |= {pid: waited_s(pid) for pid in descendants(self.forking.pid) if pid not in self._ours}
 
     def seal_job(self, seal: Seal, rank: int = 0) -> str | None:
         """From here on the job, or this rank of it, starts no process or thread, and has no more than `seal` leaves it.
@@ -257,64 +192,12 @@ class Sandbox:
         Returns why it could not be done, or None. Raises InfrastructureFault where the forking process is gone.
         """
         with contextlib.suppress(OSError):
-            self._control.send(to_datagram(SealJob(seal, rank)))
-        return self._expect(JobSealed, KILL_S).problem
+            self.forking.send(SealJob(seal, rank))
+        return self.forking.expect(JobSealed, KILL_S).problem
 
     def close(self) -> None:
         """End the forking process with all that it forked. Closing again does nothing."""
-        if self._control.fileno() < 0:
+        if self.forking.has_ended:
             return
         with self._made, contextlib.suppress(InfrastructureFault):
             self.kill_job()
-
-    def _end_process(self) -> None:
-        self._control.close()
-        if self.tier.in_bubblewrap:
-            self._end_bubblewrap()
-        try:
-            self._process.wait(KILL_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-
-    def _end_bubblewrap(self) -> None:
-        """Its first process, with which the sandbox goes, whatever is in there, and its second: while a sandbox is
-        being made that one waits for the first, and would for ever.
-        """
-        self._process.send_signal(signal.SIGSTOP)
-        # Stopped, it starts no more.
-        with contextlib.suppress(ChildProcessError):
-            os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
-        for pid in children(self._process.pid):
-            with gone_is_fine():
-                os.kill(pid, signal.SIGKILL)
-        self._process.kill()
-
-    def _command(self, plan: Plan, control_fd: int, root: Path) -> list[str]:
-        worker = python_command(self.tree, control_fd, plan, root)
-        return worker_command(plan, worker, environment(Path("/tmp")))
-
-    def _expect(self, due: type[F], within_s: float) -> F:
-        """The next event of this type; others in between are of a job that is over."""
-        deadline = time.monotonic() + within_s
-        while True:
-            self._control.settimeout(max(deadline - time.monotonic(), 0.001))
-            try:
-                data = self._control.recv(65536)
-            except TimeoutError:
-                raise _Silent(f'the forking process did not say "{due.kind}" in {within_s:g} s') from None
-            except OSError as error:
-                raise InfrastructureFault(f"the forking process is gone: {error}") from error
-            if not data:
-                raise InfrastructureFault(f"the forking process ended: {self.last_words()}")
-            event = from_datagram(data, EVENTS)
-            if isinstance(event, ServerFailed):
-                raise InfrastructureFault(f"the forking process could not start: {event.reason}")
-            if isinstance(event, due):
-                return event
-
-    def last_words(self) -> str:
-        """The last line that the forking process or a job of it wrote as its error."""
-        self._errors.seek(0)
-        lines = self._errors.read().decode(errors="replace").strip().splitlines()
-        return lines[-1][:300] if lines else "it said nothing"

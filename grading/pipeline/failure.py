@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import BrokenExecutor
 
-from grading.isolation.sandbox import LostUnderStudent
+from grading.isolation.faults import LostUnderStudent
 from grading.results import Ungraded
 from grading.supervisor.own_time import TookTooLong
 

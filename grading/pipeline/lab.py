@@ -22,7 +22,7 @@ from grading.gradebook.scores import Scores
 from grading.gradebook.writer import GradedSubmission, Writer, open_writer
 from grading.intake.store import archive_submission
 from grading.isolation import Tier, isolates, select_tier
-from grading.isolation.sandbox import InfrastructureFault
+from grading.isolation.faults import InfrastructureFault
 from grading.log import Log
 from grading.pipeline.display import Display, open_display
 from grading.pipeline.entries import facts_of

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from grading.isolation.sandbox import InfrastructureFault, Sandbox
+from grading.isolation.faults import InfrastructureFault
+from grading.isolation.sandbox import Sandbox
 from grading.supervisor.cases import UNMEASURED, CaseSet
 from grading.supervisor.limits import CELL_LIMITS, CellLimits, granted, over_limit
 from grading.supervisor.result import CellResult

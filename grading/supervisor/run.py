@@ -15,8 +15,9 @@ from pathlib import Path
 import labkit
 from grading.errors import UserError
 from grading.isolation import Tier, select_tier
+from grading.isolation.faults import InfrastructureFault
 from grading.isolation.plan import COMPILER, CUDA, FULL, KERNELS, LIGHT, MODELS
-from grading.isolation.sandbox import InfrastructureFault, Sandbox
+from grading.isolation.sandbox import Sandbox
 from grading.isolation.worker_tree import shared_worker_tree
 from grading.supervisor.job import Job
 from grading.supervisor.own_time import TookTooLong, process_limit, submission_limit

@@ -9,7 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from grading.isolation.sandbox import InfrastructureFault, LostUnderStudent, Sandbox
+from grading.isolation.faults import InfrastructureFault, LostUnderStudent
+from grading.isolation.sandbox import Sandbox
 from grading.supervisor.witness import MemoryWitness, Reading, probe_readings
 from grading.worker.protocol.control import JobEnded
 from grading.worker.protocol.job import (
@@ -71,7 +72,7 @@ class Session:
                 channel.post(Go(), started_by)
                 self._has_begun = True
         except (TimeoutError, WireError) as error:
-            words = self._sandbox.last_words()
+            words = self._sandbox.forking.last_words()
             raise InfrastructureFault(f"the worker ended before it ran anything: {words}") from error
 
     def cell(self, deadline: float) -> list[CellEnded]:

@@ -12,8 +12,8 @@ import functools
 from collections.abc import Sequence
 
 from grading.isolation import Tier
+from grading.isolation.faults import InfrastructureFault
 from grading.isolation.plan import FULL
-from grading.isolation.sandbox import InfrastructureFault
 from grading.supervisor import Sandbox
 from grading.worker.confine.plan import PLAIN, Limits, MiB
 from tests.grading.fake_labs import tree_with_fake_labs

@@ -19,7 +19,7 @@ import grading.executors.dask as dask_executor
 from grading.errors import UserError
 from grading.executors import open_executor
 from grading.executors.on_worker import Census, unfit
-from grading.isolation.sandbox import InfrastructureFault, LostUnderStudent
+from grading.isolation.faults import InfrastructureFault, LostUnderStudent
 from tests.grading.clusters import REPOSITORY, Cluster, kill_tree
 from tests.lanes import require
 

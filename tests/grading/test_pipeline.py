@@ -20,7 +20,7 @@ from grading.__main__ import main
 from grading.course import Course
 from grading.errors import UserError
 from grading.isolation import Tier
-from grading.isolation.sandbox import InfrastructureFault
+from grading.isolation.faults import InfrastructureFault
 from grading.isolation.tiers import NONE
 from grading.log import Log
 from grading.nbgrader_api import open_api

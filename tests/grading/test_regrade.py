@@ -11,7 +11,7 @@ from nbgrader.api import Gradebook
 import grading.pipeline.regrade as regrades
 from grading.__main__ import main
 from grading.course import Course
-from grading.isolation.sandbox import InfrastructureFault
+from grading.isolation.faults import InfrastructureFault
 from grading.log import Log
 from grading.report.gather import gather_record
 from tests.grading.lessons import LAB, SOLUTION, grade, make_course, submit, written_key

@@ -145,7 +145,7 @@ huge = dict(line.split(":") for line in open("/proc/self/status") if ":" in line
 print(huge)
 """
     shared = shared_sandbox(KERNEL)
-    rollup = Path(f"/proc/{shared._process.pid}/smaps_rollup").read_text()
+    rollup = Path(f"/proc/{shared.forking.pid}/smaps_rollup").read_text()
     large_kib = next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("AnonHugePages"))
     assert large_kib > 32 * 1024
     assert what_cells_print(shared, source) == "0"

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from grading.isolation.sandbox import InfrastructureFault
+from grading.isolation.faults import InfrastructureFault
 from grading.results import read_result, save_result
 
 VERDICT = {

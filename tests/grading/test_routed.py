@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from grading.isolation.sandbox import InfrastructureFault
+from grading.isolation.faults import InfrastructureFault
 from grading.supervisor import Sandbox
 from grading.supervisor.cases import CaseInputs, CaseSet
 from grading.supervisor.ranks.run import run_in_ranks
@@ -307,7 +307,7 @@ def test_nothing_is_left_after_the_ranks(server) -> None:
     source = "import os, time\nif not os.fork():\n    os.setsid()\n    time.sleep(100)\n" + program("return x")
     routed(server, source, Ranks(4))
     deadline = time.monotonic() + 30
-    while left := descendants(server._process.pid):
+    while left := descendants(server.forking.pid):
         assert time.monotonic() < deadline, left
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 import grading.pipeline.stream as streams
-from grading.isolation.sandbox import InfrastructureFault, LostUnderStudent
+from grading.isolation.faults import InfrastructureFault, LostUnderStudent
 from grading.pipeline.failure import ungraded_by
 from grading.pipeline.stream import run_all
 from grading.supervisor.own_time import TookTooLong

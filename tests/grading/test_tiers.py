@@ -88,7 +88,7 @@ def test_what_fails_to_start_leaves_nothing(monkeypatch, tmp_path: Path, tier: s
     tree = shared_worker_tree()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     before = left()
-    for step in ("grading.isolation.sandbox.plan_of", "grading.isolation.sandbox.Sandbox._expect"):
+    for step in ("grading.isolation.sandbox.plan_of", "grading.isolation.forking.ForkingProcess.expect"):
         with monkeypatch.context() as failing, pytest.raises(error):
             failing.setattr(step, fail)
             Sandbox(tier_named(tier), tree, preload=())

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from grading.isolation.sandbox import START_CPU_S, InfrastructureFault
+from grading.isolation.faults import InfrastructureFault
+from grading.isolation.forking import START_CPU_S, ForkingProcess
 from grading.isolation.tiers import tier_named
 from grading.isolation.worker_tree import shared_worker_tree
 from grading.supervisor import Sandbox
@@ -135,7 +136,7 @@ def double(x):
 @pytest.mark.slow
 def test_a_dead_forking_process_is_our_fault_and_no_zero() -> None:
     with Sandbox(preload=()) as server:
-        os.kill(server._process.pid, 9)
+        os.kill(server.forking.pid, 9)
         with pytest.raises(InfrastructureFault):
             run_steps(server, [code("a", "x = 1")], {})
 
@@ -143,23 +144,23 @@ def test_a_dead_forking_process_is_our_fault_and_no_zero() -> None:
 @pytest.mark.slow
 def test_a_forking_process_has_the_time_that_it_needs_as_long_as_it_computes(monkeypatch) -> None:
     """On a crowded machine one that loads PyTorch and a compiler stands in line for minutes."""
-    monkeypatch.setattr("grading.isolation.sandbox.IDLE_S", 1e-3)
+    monkeypatch.setattr("grading.isolation.forking.IDLE_S", 1e-3)
     with monkeypatch.context() as crowded:
         used_s = itertools.count(1e-3, 1e-3)
-        crowded.setattr(Sandbox, "_cpu_s", lambda self: next(used_s))
+        crowded.setattr(ForkingProcess, "cpu_s", lambda self: next(used_s))
         with Sandbox(preload=()) as server:
             assert what_cells_print(server, "print(1)") == "1"
         assert next(used_s) > 3e-3
     for hangs_or_loops_s in (0.0, START_CPU_S):
         with monkeypatch.context() as stuck, pytest.raises(InfrastructureFault, match='did not say "ready"'):
-            stuck.setattr(Sandbox, "_cpu_s", lambda self, used_s=hangs_or_loops_s: used_s)
+            stuck.setattr(ForkingProcess, "cpu_s", lambda self, used_s=hangs_or_loops_s: used_s)
             Sandbox(preload=())
 
 
 @pytest.mark.parametrize("tier", EVERY_TIER)
 def test_what_the_forking_process_computes_is_counted(tier: str) -> None:
     require_tier(tier)
-    assert shared_sandbox(tier_named(tier))._cpu_s() > 0.1
+    assert shared_sandbox(tier_named(tier)).forking.cpu_s() > 0.1
 
 
 @pytest.mark.slow

@@ -14,7 +14,8 @@ from dataclasses import replace as changed
 
 import torch
 
-from grading.isolation.sandbox import InfrastructureFault, Sandbox
+from grading.isolation.faults import InfrastructureFault
+from grading.isolation.sandbox import Sandbox
 from grading.supervisor.kernels.extract import Extracted, Key, extract
 from grading.supervisor.kernels.names import names_of
 from grading.supervisor.kernels.sanitize import NotRerunnable
