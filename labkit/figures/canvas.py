@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.image import imread, imsave
 
@@ -27,6 +28,8 @@ MARGIN, RADIUS = 10, 8
 edge."""
 YOURS, OTHER, TRUTH, SHADE = "#1565c0", "#c62828", "#5f6b7a", "#eceff1"
 """Colours by role: the student's result, what it is compared with, the exact value, a region."""
+LEAST_CONTRAST = 4.5
+"""Of small letters with their ground, by WCAG 2, level AA."""
 
 
 class LabFigure(Figure):
@@ -85,6 +88,23 @@ def on_a_card(drawn: np.ndarray) -> np.ndarray:
     for rows, corner_rows in ((slice(radius), corner), (slice(-radius, None), corner[::-1])):
         card[rows, :radius, 3], card[rows, -radius:, 3] = corner_rows, corner_rows[:, ::-1]
     return card
+
+
+def ink_like(colour: str) -> str:
+    """The colour for small letters on white: itself where it can be read there, else no darker than it must be.
+
+    What a line or an area can be drawn in is often too pale for words: orange has a contrast of 2.2 with white.
+    """
+    ink = np.array(to_rgb(colour))
+    while contrast_with_white(ink) < LEAST_CONTRAST:
+        ink = ink * 0.98
+    return to_hex(ink)
+
+
+def contrast_with_white(ink: np.ndarray) -> float:
+    """As WCAG 2 has it, from 1 (white) to 21 (black), of red, green and blue from 0 to 1."""
+    linear = np.where(ink <= 0.03928, ink / 12.92, ((ink + 0.055) / 1.055) ** 2.4)
+    return 1.05 / (float(linear @ (0.2126, 0.7152, 0.0722)) + 0.05)
 
 
 def new_figure(width_in: float = 7.0, height_in: float = 3.6) -> tuple[LabFigure, Axes]:

@@ -21,8 +21,6 @@ COMPUTE, COMPUTE_BACK, COMPUTE_LATE = "#0072B2", "#56B4E9", "#003F66"
 TRANSFER, TRANSFER_BACK = "#E69F00", "#D55E00"
 """Sending in tones of orange: weights or inputs on their way in, gradients or results on their way out."""
 HOST_WORKS, HOST_LOADS, WORKER_LOADS, WAITS, KEPT = "#009E73", "#882255", "#CC79A7", "#b0b7bf", "#CC79A7"
-KEPT_INK = "#a8527f"
-"""For words about what is kept: KEPT itself is too pale for small letters, 3.1 to 1 on white in place of 4.5."""
 BAR_HEIGHT, ROW_IN, HEAD_IN, FOOT_IN = 0.72, 0.34, 0.42, 0.9
 MOST_IN_A_ROW = 5
 """So many entries of a legend stand in one row."""

@@ -10,18 +10,8 @@ from matplotlib.patches import Rectangle
 
 from labkit.exercises.lab18.interleaved import Looped, run_looped
 from labkit.exercises.lab18.orders import Pipe, run_of
-from labkit.figures.canvas import DPI, OTHER, SHADE, TRUTH, YOURS, LabFigure, new_figure
-from labkit.figures.lanes import (
-    COMPUTE,
-    COMPUTE_BACK,
-    COMPUTE_LATE,
-    KEPT,
-    KEPT_INK,
-    Bar,
-    add_legend,
-    draw_bar,
-    draw_kept,
-)
+from labkit.figures.canvas import DPI, OTHER, SHADE, TRUTH, YOURS, LabFigure, ink_like, new_figure
+from labkit.figures.lanes import COMPUTE, COMPUTE_BACK, COMPUTE_LATE, KEPT, Bar, add_legend, draw_bar, draw_kept
 from labkit.figures.sliders import with_sliders
 from labkit.pipeline import Action, Costs, Event, ScheduleRun, run_schedule
 
@@ -84,7 +74,7 @@ def _draw_rank(axes: Axes, run: ScheduleRun, rank: int, until: float, most: int,
         textcoords="offset points",
         va="center",
         fontsize=8.5,
-        color=KEPT_INK,
+        color=ink_like(KEPT),
         annotation_clip=False,
     )
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from labkit.figures.canvas import DPI, OTHER, TRUTH, YOURS, LabFigure, new_figure
+from labkit.figures.canvas import DPI, OTHER, TRUTH, YOURS, LabFigure, ink_like, new_figure
 from labkit.material.lab16 import Trained
 
 BytesKept = Callable[[str, float, int, int], float]
@@ -161,7 +161,7 @@ def tokens_that_hide(bytes_kept: BytesKept, bytes_sent: BytesSent, n_nodes: int 
                 (7, -14 if method == "hybrid" else 9),
                 textcoords="offset points",
                 fontsize=9,
-                color=colour,
+                color=ink_like(colour),
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
             )
     axes.set_xscale("log")

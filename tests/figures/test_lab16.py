@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from labkit import figures
+from labkit.figures.canvas import ink_like
 from labkit.figures.collective_trace import trace_collective
 from labkit.figures.sharding import (
     LARGEST,
@@ -71,6 +72,7 @@ def test_a_mark_lies_on_its_curve_and_on_its_line_and_fits() -> None:
     axes = figures.tokens_that_hide(kept, sent).axes[0]
     marks = {line.get_color(): line.get_xydata()[0] for line in axes.lines if line.get_marker() == "o"}
     assert len(marks) == len(axes.texts) > 1
+    assert all(text.get_color() == ink_like(text.get_color()) for text in axes.texts), "too pale for small letters"
     for line in axes.lines:
         if line.get_marker() != "o" and line.get_color() in marks:
             x, y = (math.log(one) for one in marks[line.get_color()])

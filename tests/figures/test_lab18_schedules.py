@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from matplotlib.colors import to_hex, to_rgb
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from labkit import figures
 from labkit.figures import pipeline as charts
+from labkit.figures.canvas import ink_like
 from labkit.figures.pipeline import BAR, BUBBLE, COLOURS, STRIP
 from labkit.pipeline import Action, Costs, ScheduleRun, run_schedule
 from labkit.spec import STUB_MESSAGE
@@ -42,12 +43,9 @@ def test_bars_stand_where_the_passes_ran() -> None:
 
 
 def test_what_is_said_of_a_strip_can_be_read() -> None:
-    """As WCAG 2 measures it, on the white card that every figure stands on."""
     figure = charts.pipeline_sketch()
     inks = {text.get_color() for text in figure.axes[0].texts if "keeps" in text.get_text()}
-    linear = [[c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(ink)] for ink in inks]
-    contrasts = [1.05 / (0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05) for red, green, blue in linear]
-    assert contrasts and min(contrasts) >= 4.5
+    assert inks and all(ink == ink_like(ink) for ink in inks)
 
 
 def bands(figure: Figure) -> int:
