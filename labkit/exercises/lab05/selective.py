@@ -10,7 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
+from torch.utils.checkpoint import (
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    checkpoint,
+    create_selective_checkpoint_contexts,
+)
 
 from labkit.spec import Answer, Case, Exercise, Run
 
@@ -156,6 +161,17 @@ def keep_nothing(context: Any, op: Any, *args: Any, **kwargs: Any) -> Checkpoint
     return CheckpointPolicy.PREFER_RECOMPUTE
 
 
+def ask_of_others(policy: Callable[..., Any], decisions: Decisions) -> None:
+    """What the policy says of operations that no block has: dropout is one operation on a GPU, and several on a CPU."""
+    aten, x = torch.ops.aten, torch.ones(2, 2)
+    for op, *args in (
+        (aten.native_dropout.default, x, 0.5, True),
+        (aten.bernoulli_.float, x, 0.5),
+        (aten.relu.default, x),
+    ):
+        decisions.note(op, policy(SelectiveCheckpointContext(is_recompute=False), op, *args))
+
+
 def drive_selective(ans, case: Network, tree: dict, stage) -> dict[str, Any]:
     """out, gradients, and what the policy said of each operation in the forward pass.
 
@@ -172,6 +188,7 @@ def drive_selective(ans, case: Network, tree: dict, stage) -> dict[str, Any]:
             with stage.meter("saved"):
                 out = forward(run_block, case, leaves)
             made = backward(out, leaves)
+    ask_of_others(ans.policy, decisions)
     return {**made, **{name: sorted(names) for name, names in vars(decisions).items()}}
 
 

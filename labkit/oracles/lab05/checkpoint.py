@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -64,6 +65,25 @@ def without_the_gradient_from_above(run: CaseRun[Blocks]) -> bool:
     return all(torch.allclose(mine[name], wrong[name], rtol=1e-3, atol=1e-3) for name in ("w_in", "w_out")) and not (
         torch.allclose(wrong["w_out"], right["w_out"], rtol=1e-2, atol=1e-2)
     )
+
+
+def tensors_first(fn: Callable[..., torch.Tensor], *args: object) -> torch.Tensor:
+    """fn(*args), with the gradients that a second run has whose arguments that are no tensors stand at the end."""
+    before = torch.get_rng_state()
+    right = fn(*args)
+    after = torch.get_rng_state()
+    torch.set_rng_state(before)
+    wrong = fn(*sorted(args, key=lambda arg: not isinstance(arg, torch.Tensor)))
+    torch.set_rng_state(after)
+    return wrong + (right - wrong).detach()
+
+
+def in_another_order(run: CaseRun[Blocks]) -> bool:
+    """All gradients are those of a second run with the tensors first; each block gets a number behind one tensor."""
+    with torch.random.fork_rng(devices=[]):
+        found = run_blocks(tensors_first, run.case, run.tree, torch.device("cpu"))
+    pairs = zip(all_grads(run.got), all_grads(found), strict=True)
+    return all(torch.allclose(mine, other, rtol=1e-3, atol=1e-3) for (_, mine), (_, other) in pairs)
 
 
 def only_the_generator(run: CaseRun[Blocks]) -> bool:
@@ -167,6 +187,11 @@ CHECKPOINT = Oracle(
             without_the_gradient_from_above,
             "The gradients are those of the sum of fn's output. Begin its backward pass with the gradient that comes "
             "from above: torch.autograd.backward(out, grad_out).",
+        ),
+        Hint(
+            in_another_order,
+            "In the second run fn got the tensors first, and what is no tensor behind them. Put every argument back in "
+            "its own place.",
         ),
         Hint(
             lambda run: bool(((run.got["redrawn"] > 0) & (run.got["redrawn"] < FAR_APART)).any()),

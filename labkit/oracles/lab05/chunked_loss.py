@@ -13,6 +13,7 @@ from labkit.exercises.lab05.chunked_loss import Head, run_head
 from labkit.oracles.calls import as_call
 from labkit.oracles.lab05.chunked_mistakes import (
     averages_means,
+    dx_from,
     dx_like,
     each_row_scaled,
     ignored_as_zero,
@@ -21,12 +22,15 @@ from labkit.oracles.lab05.chunked_mistakes import (
     loss_like,
     losses,
     mean_of_full_chunks,
+    minus_one_in_place_of_probability,
     n_counted,
+    one_subtracted_from_exponentials,
     ratio,
     rows_left_out,
     unchanged,
     with_another_picked,
     without_the_label,
+    without_the_rest,
 )
 from labkit.spec import Budget, CaseRun, Hint, KiB, Oracle, Tolerance
 
@@ -34,6 +38,7 @@ ANOTHER_LOGIT = (
     "The loss is log(sum) - z_y with the same z in both: read z_y after the maximum is subtracted and before exp_ "
     "overwrites it."
 )
+LAST_CHUNK = "Some rows of dx were never written: is the last, shorter chunk left out?"
 SLACK_BYTES = 32 * KiB
 """For the vectors of a chunk (maxima, sums, labels) and Python's objects."""
 
@@ -183,6 +188,10 @@ CHUNKED_LOSS = Oracle(
             "number of labels that count.",
         ),
         Hint(
+            loss_like(without_the_rest),
+            LAST_CHUNK,
+        ),
+        Hint(
             loss_like(lambda run: losses(run).sum()),
             "That is the sum: divide by the number of labels that count.",
         ),
@@ -214,6 +223,15 @@ CHUNKED_LOSS = Oracle(
             "The 1 at the label was subtracted after the division by the number of tokens: divide the difference.",
         ),
         Hint(
+            dx_from(one_subtracted_from_exponentials),
+            "The 1 at the label was subtracted from the exponentials. It belongs to the probabilities: divide by the "
+            "row's sum first.",
+        ),
+        Hint(
+            dx_from(minus_one_in_place_of_probability),
+            "At the label -1 stands in place of p - 1. Subtract the 1 from what is there: scatter_add_, not scatter_.",
+        ),
+        Hint(
             each_row_scaled,
             "The gradients were divided by a number that differs from chunk to chunk. Divide by the number of labels "
             "that count in all of them.",
@@ -225,7 +243,7 @@ CHUNKED_LOSS = Oracle(
         ),
         Hint(
             rows_left_out,
-            "Some rows of dx were never written: is the last, shorter chunk left out?",
+            LAST_CHUNK,
         ),
         Hint(
             lambda run: not is_right("dx", run),

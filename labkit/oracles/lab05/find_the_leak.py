@@ -153,6 +153,12 @@ def numbers(values: object) -> bool:
     return isinstance(values, list) and all(isinstance(value, int | float) for value in values)
 
 
+def registered_in_every_step(run: CaseRun[LeakyTraining]) -> object:
+    """Step k is noted by k hooks."""
+    n_steps = run.case.n_steps
+    return CANNOT_TELL if n_steps == 1 else len(run.got["sizes"]) == n_steps * (n_steps + 1) // 2
+
+
 FIND_THE_LEAK = Oracle(
     id="05-find-the-leak",
     expect=expected,
@@ -211,6 +217,11 @@ FIND_THE_LEAK = Oracle(
             "registration returned.",
         ),
         Hint(
+            registered_in_every_step,
+            "The hook is registered again in every step, so a later step is noted as often as there are hooks by then. "
+            "Register it once, before the loop.",
+        ),
+        Hint(
             lambda run: run.got["hooks_left"] > 0,
             "The hook outlives train, and with it everything its closure refers to: keep what register_forward_hook "
             "returns, and remove() it at the end.",
@@ -261,7 +272,11 @@ FIND_THE_LEAK = Oracle(
             "train returns two lists of Python numbers, one a step: .item() takes the number out of a tensor.",
         ),
         Hint(
-            lambda run: len(run.got["sizes"]) < run.case.n_steps,
+            lambda run: 0 < len(run.got["sizes"]) < run.case.n_steps,
+            "There are fewer magnitudes than steps: train returns one number for each step, not one for all of them.",
+        ),
+        Hint(
+            lambda run: not run.got["sizes"],
             "The magnitudes of the hidden layer are missing. They are part of the script: repair what records them, do "
             "not take it out.",
         ),

@@ -10,7 +10,7 @@ import torch
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab05.segments import Depth, run_layers
 from labkit.oracles.calls import as_call
-from labkit.spec import CaseRun, Hint, Oracle, Tolerance
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle, Tolerance
 
 
 def one_by_one(layers: list, x: torch.Tensor, n_segments: int, checkpoint: object) -> torch.Tensor:
@@ -100,6 +100,35 @@ def each_from_the_input(run: CaseRun[Depth]) -> bool:
     return len(all_parts(run.got)) > 1 and torch.allclose(out, run.got["out"], atol=1e-4)
 
 
+def each_from_the_first_layer(run: CaseRun[Depth]) -> object:
+    """All segments begin with layer 0, of which there is more than one."""
+    if len(all_parts(run.got)) == 1:
+        return CANNOT_TELL
+    return all(part[:1] == [0] for part in all_parts(run.got))
+
+
+def as_many_layers_as_segments(run: CaseRun[Depth]) -> object:
+    """All segments but the last have n_segments layers, which is another length than it should be."""
+    lengths, n_segments = shape_of_all(run.got), run.case.n_segments
+    if len(lengths) <= n_segments and max(lengths) <= math.ceil(run.case.n_layers / n_segments):
+        return CANNOT_TELL
+    full = [n_segments] * (run.case.n_layers // n_segments)
+    return lengths in (full, [*full, run.case.n_layers % n_segments])
+
+
+def cut_off_from_x(run: CaseRun[Depth]) -> bool:
+    """x got no gradient, and the last layers did."""
+    return run.got["grads"]["x"] is None and run.got["grads"]["weights"][-1] is not None
+
+
+def too_many_outside(run: CaseRun[Depth]) -> bool:
+    """Some layers have a checkpoint and are cut well; the others are more than one segment has, and no mere rest."""
+    n_layers, n_segments, n_outside = run.case.n_layers, run.case.n_segments, len(run.got["outside"])
+    within = max(map(len, run.got["segments"]), default=0)
+    rest = n_layers - (n_segments - 1) * (n_layers // n_segments)
+    return 0 < within <= math.ceil(n_layers / n_segments) < n_outside and n_outside != rest
+
+
 OUT_OF_RANGE = (
     "There cannot be more segments than layers, nor fewer than one. Where the root lies beyond, the end of the range "
     "is best."
@@ -138,8 +167,8 @@ SEGMENTS = Oracle(
         ),
         Hint(
             wrong_number(lambda case, k: rounded(k, math.sqrt(case.cost * case.n_layers), case.n_layers)),
-            "Nearly: the root of cL is rarely whole, and rounding it may miss the better neighbour. Compute k + cL/k "
-            "for both.",
+            "Nearly: this is the other neighbour of the root of cL. The root is rarely whole, and rounding it may miss "
+            "the better neighbour; so may L // k. Compute k + cL/k for both, with L/k as it is.",
         ),
         Hint(
             wrong_number(lambda case, k: rounded(k, math.sqrt(case.n_layers), case.n_layers) and case.cost != 1),
@@ -161,6 +190,14 @@ SEGMENTS = Oracle(
             "called, and then the loop is over. Bind it: functools.partial, or a default value.",
         ),
         Hint(
+            each_from_the_first_layer,
+            "Every segment began at the first layer: each runs its own layers only, from its first to its last.",
+        ),
+        Hint(
+            lambda run: sum(shape_of_all(run.got)) > run.case.n_layers if len(all_parts(run.got)) > 1 else CANNOT_TELL,
+            "Two segments have a layer in common: the next one begins behind the last layer of the one before.",
+        ),
+        Hint(
             lambda run: max(run.got["runs"].tolist()) > 2,
             "A layer ran more than twice. A checkpoint inside a checkpoint runs its layers once more for each level.",
         ),
@@ -179,8 +216,17 @@ SEGMENTS = Oracle(
             "Every segment began with the first x: each takes the output of the one before.",
         ),
         Hint(
+            cut_off_from_x,
+            "The gradient does not get from one segment to the one before, and so not to x: something between them is "
+            "detached. Hand the output of a segment on as it is.",
+        ),
+        Hint(
             lambda run: run.got["segments"] == [list(range(run.case.n_layers))] and run.case.n_segments > 1,
             "All layers are in one segment, which saves nothing.",
+        ),
+        Hint(
+            as_many_layers_as_segments,
+            "n_segments layers are in each segment. It is the number of segments that is given, not their length.",
         ),
         Hint(
             lambda run: len(all_parts(run.got)) > run.case.n_segments and max(shape_of_all(run.got)) == 1,
@@ -191,6 +237,10 @@ SEGMENTS = Oracle(
             lambda run: len(all_parts(run.got)) > run.case.n_segments,
             "L // k layers in each leave a rest, which became a segment more. Cut at round(i * L / k) for i from 0 to "
             "k.",
+        ),
+        Hint(
+            too_many_outside,
+            "Too many layers ran outside of `checkpoint`. Only those of the last segment may do without.",
         ),
         Hint(
             lambda run: max(shape_of_all(run.got)) > math.ceil(run.case.n_layers / run.case.n_segments),

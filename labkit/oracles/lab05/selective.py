@@ -13,7 +13,8 @@ from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, KiB, Oracle, Toleran
 SLACK_BYTES = 192 * KiB
 KEPT_TOO_MUCH = (
     "More is kept than the results of the products. Normalizations, activations and sums of single elements are cheap: "
-    "let them be recomputed."
+    "let them be recomputed. So is dropout, which draws the same numbers again, because a checkpoint keeps the state "
+    "of the generator."
 )
 N_INSIDE = 6
 """Tensors that the operations behind one product keep without a checkpoint, the gradients on the way included."""

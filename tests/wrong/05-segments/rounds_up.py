@@ -1,4 +1,4 @@
-# hint: the root of cL is rarely whole
+# hint: other neighbour of the root of cL
 def best_segments(n_layers, cost):
     return min(int((cost * n_layers) ** 0.5) + 1, n_layers)
 
