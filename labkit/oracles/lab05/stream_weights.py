@@ -12,7 +12,7 @@ from labkit.exercises.lab05.stream_weights import Stack, layer, machine_of
 from labkit.oracles.hints import once
 from labkit.oracles.lab05.programs import Program, nothing_overlaps, program
 from labkit.simdevice import Machine
-from labkit.spec import CaseRun, Hint, Oracle, Tolerance
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-5, rtol=1e-4)
 MOST_TIME = 1.1
@@ -130,6 +130,13 @@ def rounded_tokens(run: CaseRun[Stack]) -> bool:
     return float(tokens).is_integer() and near and right_tokens(run) is not None
 
 
+def batches_together(run: CaseRun[Stack]) -> object:
+    """One kernel does the work of several micro-batches."""
+    if run.case.n_batches == 1:
+        return CANNOT_TELL
+    return max(one.flops for one in program_of(run).commands) > run.case.layer_flops / run.case.n_batches
+
+
 def race(kind: str):
     return lambda run: any(one.kind == kind for one in program_of(run).races)
 
@@ -229,6 +236,11 @@ STREAM_WEIGHTS = Oracle(
             lambda run: program_of(run).any("use"),
             "record_stream keeps the old weights until the host sees the kernels done, and the host is far ahead. Let "
             "the side stream wait for an event instead.",
+        ),
+        Hint(
+            batches_together,
+            "The micro-batches were put together, and there is no room for a second copy of all of them. Call layer on "
+            "one micro-batch after the other.",
         ),
         Hint(
             lambda run: program_of(run).device_bytes > device_limit_bytes(run.case),
