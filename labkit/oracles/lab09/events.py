@@ -120,7 +120,7 @@ def reads_the_times(run: CaseRun) -> str | None:
 
 
 def leaves_the_stream_as_it_was(run: CaseRun) -> str | None:
-    return "after the call another stream is current than before" if run.got["stream_left"] else None
+    return None if run.got["stream_left"] is False else "after the call another stream is current than before"
 
 
 def all_as_the_last(run: CaseRun[Jobs]) -> bool:
@@ -239,7 +239,7 @@ EVENTS = Oracle(
             "There is nothing between these two events: record one before the job is issued and one after it.",
         ),
         Hint(
-            lambda run: run.got["stream_left"],
+            lambda run: run.got["stream_left"] is True,
             "set_stream changes the current stream for all that follows, also after your function has returned. `with "
             "cuda.stream(stream):` brings the old one back.",
         ),
