@@ -18,7 +18,7 @@ from tests.browser.pages import choose_menu, shoot
 from tests.browser.server import JupyterLab, environment, start
 from tests.exercises.harness import solution_of
 
-pytestmark = [pytest.mark.browser, pytest.mark.full("browser")]
+pytestmark = [pytest.mark.browser, pytest.mark.full("browser"), pytest.mark.timeout(900)]
 
 LAB = "00_start_here"
 EXERCISE = "00-warm-up"
