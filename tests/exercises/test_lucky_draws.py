@@ -50,6 +50,8 @@ DRAWS = (
     ("12-softmax/no_mask", 2),
     ("13-grouped-order/groups_of_columns", 0),
     ("15-amp-clip/the_largest_table_only", 4),
+    ("14-ring/half_the_way", 3),
+    ("14-ring/list_entries_bound_anew", 3),
     ("20-flags/accumulates_with_the_whole_batch", 1),
 )
 """The answer, and the number of the student for whom the cases are drawn."""
