@@ -6,7 +6,9 @@ is left who could go on. What the ranks wait for, and messages in particular, is
 
 from __future__ import annotations
 
+import os
 import threading
+import time
 from collections.abc import Callable
 
 import torch
@@ -14,6 +16,9 @@ import torch
 from labkit.interrupts import interrupt
 from labkit.ranks.errors import CommError, RankFailed
 from labkit.ranks.needs import Need, deadlock
+
+LONGEST_END_S = 1.0
+"""So long a thread without Python is waited for."""
 
 
 class Stopped(BaseException):
@@ -51,8 +56,7 @@ class Scheduler:
             # With a time, because an endless wait cannot be interrupted on every system.
             while not self._over.wait(0.1):
                 pass
-            for thread in threads:
-                thread.join()
+            _join(threads)
         except BaseException as error:  # a time limit, or the student interrupting: signals arrive in this thread
             self._stop(error, blamed=self._running)
             self._interrupt(threads)
@@ -130,8 +134,22 @@ class Scheduler:
         a thread by force, and the grader ends its process.
         """
         if interrupt(threads[self._running], Stopped, self._over.wait):
-            for thread in threads:
-                thread.join()
+            _join(threads)
+
+
+def _join(threads: list[threading.Thread]) -> None:
+    """Return when the threads are gone, and not only their Python.
+
+    Before CPython 3.13 `join` returns while the system's thread still frees what PyTorch kept in it. A memory meter
+    that begins meanwhile, in the next run, exchanges Python's allocators under it, which the process may not survive.
+    Linux alone says which threads there are.
+    """
+    for thread in threads:
+        thread.join()
+    there = [f"/proc/self/task/{thread.native_id}" for thread in threads]
+    gives_up_s = time.monotonic() + LONGEST_END_S
+    while any(map(os.path.exists, there)) and time.monotonic() < gives_up_s:
+        time.sleep(1e-4)
 
 
 def _own_settings() -> tuple[torch.dtype, torch.Tensor]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -169,3 +171,17 @@ def test_eight_ranks_are_quick() -> None:
 
     # About 3 ms; in CPU time, because the machine may be busy.
     assert min(once() for _ in range(10)) < 0.02
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="this system does not list a process's threads")
+def test_no_thread_outlives_its_run() -> None:
+    """Not even in what PyTorch does after a thread's last line of Python: there a memory meter's start would crash."""
+
+    def backward(comm: Comm) -> int:
+        x = torch.ones(8, 8, requires_grad=True)
+        (x @ x).sum().backward()
+        return threading.get_native_id()
+
+    for _ in range(30):
+        threads, _ = simulate(backward, 4)
+        assert not [one for one in threads if Path(f"/proc/self/task/{one}").exists()]
