@@ -2,8 +2,11 @@
 
 import atexit
 import gc
+import importlib
 import os
 from pathlib import Path
+
+import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A kernel that several tests measure is compiled once, whichever process runs them.
@@ -14,6 +17,12 @@ os.environ.setdefault("LABS_COMPILE_CACHE", str(Path(__file__).resolve().parents
 atexit.register(gc.unfreeze)
 
 pytest_plugins = ["tests.selection", "tests.order"]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Whoever calls pytest by hand, and not `make test-gpu`, may have no GPU."""
+    if item.get_closest_marker("gpu") and not importlib.import_module("torch").cuda.is_available():
+        pytest.skip("it needs an NVIDIA GPU: `make test-gpu` runs it where there is one")
 
 
 def pytest_collection() -> None:
