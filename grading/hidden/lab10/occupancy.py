@@ -50,8 +50,8 @@ def kernels(rng: random.Random) -> tuple[Call, ...]:
         *(Call("resident", limited(rng, rng.choice(names), rule)) for rule in RULES),
         *(Call("resident", with_registers_between_units(rng, name)) for name in names),
         Call("resident", (32 * rng.randint(2, 9) - rng.randint(1, 30), rng.randint(33, 60), 2048, rng.choice(names))),
-        Call("resident", partly_filled(rng, name := rng.choice(names))),
-        Call("resident", with_few_registers(rng, name := rng.choice(names))),
+        Call("resident", partly_filled(rng, rng.choice(names))),
+        Call("resident", with_few_registers(rng, rng.choice(names))),
         Call("resident", (1024, rng.randint(65, 255), 0, rng.choice(names))),
         # Registers have room for fewer warps than the chip has for blocks.
         Call("resident", (64, rng.randint(136, 168), 0, rng.choice(names))),

@@ -143,7 +143,7 @@ def factor_is(of_rank: Callable[[CaseRun[Parts], int], float]) -> Callable[[Case
 
 
 def different_factors(run: CaseRun[Parts]) -> Any:
-    """Each rank has its own; CANNOT_TELL where their shards are about equally long."""
+    """A factor for each rank or tensor; CANNOT_TELL where the norms of the ranks' shards are about the same."""
     if max(own_norms(run)) < 1.05 * min(own_norms(run)):
         return CANNOT_TELL
     return norms_are_right(run) is None and max(factors(run)) > 1.02 * min(factors(run))
@@ -164,10 +164,10 @@ def rounded_in_bf16(run: CaseRun[Parts]) -> bool:
 def in_words(run: Observation) -> str:
     case = run.case
     call = as_call("clip_sharded", max_norm=case.max_norm).replace("(", "(comm, sharded, replicated, ")
-    elements = "elements" if case.every is None else f"elements, each {case.every:g},"
+    values = "" if case.every is None else f", each element {case.every:g}"
     return (
-        f"{call}, {case.dtype}, shards of {list(map(list, case.shards))} {elements} by rank, replicated "
-        f"{list(case.replicated)}"
+        f"{call}, {case.dtype}, shards of {list(map(list, case.shards))} elements by rank, replicated "
+        f"{list(case.replicated)}{values}"
     )
 
 
