@@ -55,19 +55,17 @@ class Supervise(_CourseStep):
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         course, prepared = self.course(), self.prepared(resources)
         job = prepared.job
+        # A file that cannot be read is refused before minutes are spent.
+        extensions = read_extensions(course)
         with contextlib.nullcontext() if self.within_grade else course.locked():
             result = _result_of(course, prepared, self.isolation)
         with Gradebook(resources["nbgrader"]["db_url"]) as gradebook:
-            self._extend(course, job.lab, job.student, gradebook)
+            extend(course, job.lab, gradebook, extensions, job.student)
+            gradebook.db.commit()
             basis = lab_basis(course, job.lab, gradebook, job.student)
-        return write_results(nb, prepared, result, basis.of(course, job.lab, job.student, job.attempt)), resources
-
-    def _extend(self, course: Course, lab: str, student: str, gradebook: Gradebook) -> None:
-        extensions = read_extensions(course)
-        extend(course, lab, gradebook, extensions, student)
-        gradebook.db.commit()
         for problem in extensions.problems:
             self.log.warning("%s", problem)
+        return write_results(nb, prepared, result, basis.of(course, job.lab, job.student, job.attempt)), resources
 
 
 class SaveExtraCredit(NbGraderPreprocessor):

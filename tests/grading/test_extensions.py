@@ -237,3 +237,18 @@ def test_what_nbgrader_was_told_stays_and_its_own_autograding_obeys_the_file(lat
     assert penalties(course)["bob"] == 0.0
     handins = {handin.student: handin.extended for handin in gather_record(course).handins}
     assert handins["bob"] == "due 2026-03-07 00:00:00 UTC"
+
+
+@pytest.mark.full("classroom")
+@pytest.mark.usefixtures("in_process")
+def test_nbgraders_own_autograding_refuses_a_file_that_cannot_be_read_before_it_runs_anything(late_class) -> None:
+    results = late_class.root / ".grading" / "results" / LAB
+    for data, text in refusals(late_class.root / "extensions.csv").items():
+        (late_class.root / "extensions.csv").write_bytes(data)
+        done = open_api(late_class).autograde(LAB, "ada")
+        assert not done["success"]
+        assert text in done["log"]
+        assert not list(results.glob("*.json"))
+    write(late_class, "ada,00,2026-03-06,")
+    expect_success(late_class, open_api(late_class).autograde(LAB, "ada"))
+    assert len(list(results.glob("*.json"))) == 1
