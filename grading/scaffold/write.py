@@ -73,7 +73,7 @@ def new_exercise(root: Path, exercise: ExerciseNames) -> list[Path]:
         section = "# %% [markdown]\n# [[stop]]\n\n" + section
     place = ANNOUNCES if ANNOUNCES in source else _last_heading(source, sources[0])
     texts = {
-        order: _with(declared, ")", f', "{exercise.slug}"', order).replace(",, ", ", "),
+        order: _with_slug(declared, exercise.slug, order),
         sources[0]: _with(source, place, section, sources[0]),
     }
     return _write(texts | _exercise_files(root, exercise), may_exist={order, sources[0]})
@@ -112,13 +112,17 @@ def _with(text: str, before: str, added: str, path: Path) -> str:
 
 
 def _last_heading(source: str, path: Path) -> str:
-    """The cell of the lab's closing section that shows what was done: what comes before it is exercises."""
-    cells = source.split("# %%")
-    for cell in reversed(cells):
-        if 'progress("' in cell:
-            at = cells.index(cell)
-            return "# %%" + (cells[at - 1] if "## " in cells[at - 1] else cell)
-    raise UserError(f"{path} has no place for it", "there should be a cell with progress(...)")
+    """The lab's closing section, from its heading on: what comes before it is exercises."""
+    at = source.rfind("# %% [markdown]\n# ## ", 0, max(source.rfind('progress("'), 0))
+    if at < 0:
+        raise UserError(f"{path} has no place for it", "there should be a heading before the cell with progress(...)")
+    return source[at:]
+
+
+def _with_slug(declared: str, slug: str, path: Path) -> str:
+    """The list with a slug behind the others, on one line or on lines of their own."""
+    added = f'    "{slug}",\n' if "\n)" in declared else f', "{slug}"'
+    return _with(declared, ")", added, path).replace(",, ", ", ")
 
 
 def _read(path: Path) -> str:

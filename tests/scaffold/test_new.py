@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
@@ -13,8 +14,10 @@ import pytest
 from grading.errors import UserError
 from grading.scaffold.names import exercise_names, lab_names
 from grading.scaffold.write import new_exercise, new_lab
+from labkit import exercises
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+NUMBERS = sorted({exercise_id[:2] for exercise_id in exercises.everything()})
 
 
 @pytest.fixture
@@ -87,6 +90,25 @@ def test_an_exercise_is_added_behind_the_others_of_any_lab(course: Path) -> None
     assert 'ORDER = ("decode", "my-thing")' in files(course)["labkit/exercises/lab20/__init__.py"].decode()
     source = files(course)["solutions/20_small.py"].decode()
     assert source.index('check("20-my-thing", my_thing)') < source.index("# ## The end") < source.index("progress(")
+
+
+@pytest.mark.parametrize("lab", NUMBERS)
+def test_an_exercise_finds_its_place_in_every_lab_of_the_course(tmp_path: Path, lab: str) -> None:
+    """Behind the others in the list, which is Python still, and before the heading of the closing section."""
+    order = f"labkit/exercises/lab{lab}/__init__.py"
+    (solution,) = (path.relative_to(REPOSITORY).as_posix() for path in REPOSITORY.glob(f"solutions/{lab}_*.py"))
+    for name in (order, solution):
+        (tmp_path / name).parent.mkdir(parents=True)
+        shutil.copy(REPOSITORY / name, tmp_path / name)
+    new_exercise(tmp_path, exercise_names(f"{lab}-my-thing"))
+    (listed,) = (node.value for node in ast.parse((tmp_path / order).read_text()).body if isinstance(node, ast.Assign))
+    slugs = [exercise_id.removeprefix(f"{lab}-") for exercise_id in exercises.of_lab(lab)]
+    assert ast.literal_eval(listed) == (*slugs, "my-thing")
+    source = (tmp_path / solution).read_text()
+    section, check = source.index("\n# ## My thing"), source.index(f'check("{lab}-my-thing", my_thing)')
+    assert source[check:].index("\n# ## ") < source[check:].index("guesses.score()")
+    assert source[check:].index("\n# ## ") < source[check:].index(f'progress("{lab}"')
+    assert "guesses.score()" not in source[:section]
 
 
 @pytest.mark.full("classroom")
