@@ -12,16 +12,16 @@ from typing import NoReturn
 import pytest
 
 from grading.isolation import Tier
-from grading.isolation.tiers import BWRAP, ISOLATING, KERNEL, LAYERED, tier_named
+from grading.isolation.tiers import ISOLATING, KERNEL, LAYERED, tier_named
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
 _LATER = pytest.mark.full("attacks")
-_MARKS = {KERNEL: [], LAYERED: [pytest.mark.slow], BWRAP: [_LATER]}
+_MARKS = {tier: [_LATER] for tier in ISOLATING} | {KERNEL: [], LAYERED: [pytest.mark.slow]}
 EVERY_TIER = [pytest.param(tier.name, marks=_MARKS[tier]) for tier in ISOLATING]
 """For `parametrize` and for fixtures. What the kernel tier does for each job the default one does too, within the wall
-that is all that the third has: that one alone is left to `make test-all`."""
+that is all that the third has: that one, like any other, is left to `make test-all`."""
 
 EVERY_TIER_SLOW = [pytest.param(tier.name, marks=_MARKS[tier] or [pytest.mark.slow]) for tier in ISOLATING]
 """For a fixture that starts a sandbox of its own, which takes seconds on each tier."""

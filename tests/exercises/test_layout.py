@@ -31,7 +31,7 @@ def test_nothing_is_declared_that_no_order_names(package, kind: type) -> None:
     found = {
         (module.__name__, one.id) for module in _files(package) for one in vars(module).values() if type(one) is kind
     }
-    assert {exercise_id for _, exercise_id in found} == {*ORDERED}
+    assert {exercise_id for _, exercise_id in found} == {*ORDERED}, "is its slug in ORDER of its lab's exercises?"
 
 
 def test_a_lab_is_in_the_order_of_its_notebook() -> None:
