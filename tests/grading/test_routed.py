@@ -3,66 +3,22 @@
 from __future__ import annotations
 
 import inspect
-import linecache
-import time
-from types import SimpleNamespace
 
 import pytest
 
-from grading.isolation.faults import InfrastructureFault
-from grading.supervisor import Sandbox
-from grading.supervisor.cases import CaseInputs, CaseSet
-from grading.supervisor.ranks.run import run_in_ranks
-from grading.worker.procfs import descendants
-from grading.worker.protocol.steps import RunCode, ServeExercise
 from labkit.measures import MEASURES, RANKS
-from labkit.observe import make_inputs, observe
-from labkit.spec import Observation
-from labkit.tree import same
-from tests.grading.lab98.exercises import PROGRAM, SUM, Ranks
-from tests.grading.ranks import graded, ranks_server
+from tests.grading.lab98.exercises import Ranks
+from tests.grading.ranks import ranks_server
+from tests.grading.routed_programs import differences, program, routed, simulated
 from tests.ranks import algorithms
 
 ALGORITHMS = inspect.getsource(algorithms)
-IMPORTS = "import torch\nfrom labkit.ranks import CommError\n"
 
 
 @pytest.fixture(scope="module")
 def server():
     with ranks_server() as found:
         yield found
-
-
-def program(body: str) -> str:
-    """A cell whose answer has this body; comm, x, rank and n are there."""
-    lines = "".join(f"    {line}\n" for line in body.strip().splitlines())
-    return f"{IMPORTS}def program(comm, x):\n    rank, n = comm.rank, comm.world_size\n{lines}"
-
-
-def simulated(source: str, case: Ranks) -> Observation:
-    # As a notebook's cell, so that the line of an error is found.
-    name = "<ipython-input-98>"
-    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
-    namespace: dict = {}
-    exec(compile(source, name, "exec"), namespace)
-    answers = SimpleNamespace(program=namespace["program"])
-    return observe(PROGRAM, answers, case, make_inputs(PROGRAM, case, 1))
-
-
-def routed(server: Sandbox, source: str, *cases: Ranks) -> list[Observation]:
-    steps = [
-        RunCode("a", source),
-        ServeExercise("b", PROGRAM.id),
-    ]
-    case_set = CaseSet(tuple(CaseInputs(case, make_inputs(PROGRAM, case, 1)) for case in cases))
-    return run_in_ranks(server, steps, PROGRAM, case_set).runs
-
-
-def differences(one: Observation, other: Observation) -> list[str]:
-    parts = [name for name in ("tree", "got", "back") if not same(getattr(one, name), getattr(other, name))]
-    return parts + [
-        name for name in ("measured", "held", "trouble", "moments") if getattr(one, name) != getattr(other, name)
-    ]
 
 
 HONEST = {
@@ -258,60 +214,8 @@ def test_what_goes_wrong_is_told_as_in_the_simulator(server, name: str) -> None:
     assert found == (wanted[:1] if name == "not written" else wanted)
 
 
-def test_a_rank_is_fed_its_own_part(server) -> None:
-    (run,) = routed(server, program("return x"), Ranks(3))
-    for rank, got in enumerate(run.got["ranks"]):
-        assert same(got["out"], run.tree["ranks"][rank]["x"])
-        assert got["keys"] == ["mine", "scale"] and (got["rank"], got["world_size"]) == (rank, 3)
-
-
-def test_a_case_after_a_mistake_runs_on_the_same_ranks(server) -> None:
-    body = "calls.append(1)\nif len(calls) == 1 and rank == 1: 1 / 0\ncomm.barrier()\nreturn x"
-    source = "calls = []\n" + program(body)
-    first, second = routed(server, source, Ranks(3), Ranks(3))
-    assert first.trouble.text == "rank 1: ZeroDivisionError: division by zero"
-    assert second.trouble is None
-
-
 def test_threads_that_cells_left_running_change_nothing(server) -> None:
     """Ranks are no forks of what the cells have become."""
     left = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
     (run,) = routed(server, left + HONEST["ring"], Ranks(3))
     assert differences(run, simulated(HONEST["ring"], Ranks(3))) == []
-
-
-@pytest.mark.slow
-def test_an_endless_loop_in_one_rank_ends_in_time(server) -> None:
-    endless = "def total(comm, x):\n    while comm.rank: pass"
-    verdict = graded(server, endless).exercises["98-sum"].public
-    assert verdict.outcome == "limit" and dict(verdict.rows)["problem"] == "it did not finish within 3 s of wall time"
-
-
-@pytest.mark.slow
-def test_waiting_for_others_is_no_time_of_its_own(server) -> None:
-    """As on a machine with much to do: all together take longer than one may take, and none has taken long."""
-    answer = "import time, torch\ndef total(comm, x):\n    y = torch.zeros_like(x)\n"
-    answer += "    if comm.rank: comm.recv(y, comm.rank - 1)\n    time.sleep(1.8)\n    y += x\n"
-    answer += "    if comm.rank < comm.world_size - 1: comm.send(y, comm.rank + 1)\n"
-    answer += "    comm.broadcast(y, comm.world_size - 1)\n    return y"
-    case = Ranks(3)
-    steps = [
-        RunCode("a", answer),
-        ServeExercise("b", SUM.id),
-    ]
-    (run,) = run_in_ranks(server, steps, SUM, CaseSet((CaseInputs(case, make_inputs(SUM, case, 1)),))).runs
-    assert run.trouble is None
-
-
-def test_nothing_is_left_after_the_ranks(server) -> None:
-    source = "import os, time\nif not os.fork():\n    os.setsid()\n    time.sleep(100)\n" + program("return x")
-    routed(server, source, Ranks(4))
-    deadline = time.monotonic() + 30
-    while left := descendants(server.forking.pid):
-        assert time.monotonic() < deadline, left
-
-
-@pytest.mark.parametrize("n", [0, 17])
-def test_so_many_ranks_there_are_not(server, n: int) -> None:
-    with pytest.raises(InfrastructureFault, match=f"{n} ranks were asked for, and there may be 1 to 16"):
-        server.open_ranks(n)
