@@ -16,7 +16,7 @@ and no others (tests/test_architecture.py reads this drawing).
                     < errors
     worker          the untrusted side: runs the student's code in a box, and returns plain trees
     build           the course's sources -> the notebooks, solved and released
-                    < errors own_labs
+                    < errors own_labs terminal
     scaffold        the files of a lab or an exercise that is being begun
                     < errors
     site            the sources, a solved run and the docs -> the course's pages as static HTML

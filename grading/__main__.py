@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 
 from grading.errors import UserError
-from grading.terminal import say
+from grading.terminal import flush, say
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,13 @@ DISK_TROUBLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 
 
 def main(argv: list[str] | None = None) -> int:
-    words = sys.argv[1:] if argv is None else argv
+    try:
+        return _main(sys.argv[1:] if argv is None else argv)
+    finally:
+        flush()
+
+
+def _main(words: list[str]) -> int:
     if not words:
         say(*_parser(words).format_help().splitlines(), is_error=True)
         return 2

@@ -6,25 +6,49 @@ Nothing else of this package prints (tests/grading/test_terminal.py); what is sh
 
 from __future__ import annotations
 
+import os
 import sys
 import unicodedata
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+NO_READER = 141
+"""The exit code that a shell gives a program which SIGPIPE ended."""
 
 
 def say(*lines: object, is_error: bool = False) -> None:
     """Lines for the person at the terminal, each made harmless by `one_line`; never wrapped, coloured or interpreted.
 
-    is_error: to stderr.
+    is_error: to stderr. Where nobody reads there any more (`... | head`), the program ends: SystemExit.
     """
     stream = sys.stderr if is_error else sys.stdout
     # A terminal that knows few characters gets a "?" for the others, and the run goes on.
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    for line in lines:
-        print(one_line(line).encode(encoding, "replace").decode(encoding), file=stream, flush=True)
+    with _end_without_reader(stream):
+        for line in lines:
+            print(one_line(line).encode(encoding, "replace").decode(encoding), file=stream, flush=True)
+
+
+def flush() -> None:
+    """Send what argparse printed, and end as `say` does. At the interpreter's end it is too late to be quiet."""
+    for stream in (sys.stdout, sys.stderr):
+        with _end_without_reader(stream):
+            stream.flush()
+
+
+@contextmanager
+def _end_without_reader(stream: TextIO) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        # What could not be written is still in the stream, and Python tries once more at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        # No Exception: `except` clauses around a command's work are not meant for it, and `finally` clauses are.
+        raise SystemExit(NO_READER) from None
 
 
 def progress_bar() -> Progress:

@@ -7,7 +7,6 @@ cannot be read or written.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from grading.build.files import Difference, differences, extras, write
 from grading.build.notebook import to_json
 from grading.build.source import FILE_NAME, BadSource, shown
 from grading.build.table import PLACE, NoPlaceForTable, table, with_table
+from grading.terminal import lines_in, say
 from labkit.exercises import everything
 from labkit.spec import Exercise
 
@@ -64,12 +64,12 @@ def run_build(args: argparse.Namespace, exercises: Mapping[str, Exercise] | None
             return check_build(args, student, exercises)
         return write_build(args, built, student, exercises)
     except BadSource as error:
-        print(error, file=sys.stderr)
+        say(*lines_in(error), is_error=True)
         count = len(error.problems)
-        print(f"refused: {count} problem{'s' * (count != 1)}; nothing was written", file=sys.stderr)
+        say(f"refused: {count} problem{'s' * (count != 1)}; nothing was written", is_error=True)
         return BAD
     except NoPlaceForTable as error:
-        print(f"{shown(args.root / PAGE)}: no place for the map: {error}", file=sys.stderr)
+        say(f"{shown(args.root / PAGE)}: no place for the map: {error}", is_error=True)
         return BAD
     except OSError as error:
         return failed(error)
@@ -83,7 +83,7 @@ def check_build(args: argparse.Namespace, student: dict[Path, str], exercises: M
         found += extras(args.root / "notebooks", student)
         code = check_table(args.root, exercises)
     for difference in found:
-        print(f"{shown(difference.path)}: {difference.state}; {remedy(difference)}", file=sys.stderr)
+        say(f"{shown(difference.path)}: {difference.state}; {remedy(difference)}", is_error=True)
     return STALE if found else code
 
 
@@ -113,12 +113,12 @@ def write_build(
     if not args.paths:
         wanted |= readme(args.root, exercises)
         for difference in extras(args.root / "notebooks", student):
-            print(f"{shown(difference.path)}: {difference.state}; {remedy(difference)}", file=sys.stderr)
+            say(f"{shown(difference.path)}: {difference.state}; {remedy(difference)}", is_error=True)
     written = write(wanted)
     for path in written:
-        print(f"wrote {shown(path)}")
+        say(f"wrote {shown(path)}")
     if not written:
-        print(f"nothing changed ({len(built)} notebook{'s' * (len(built) != 1)} up to date)")
+        say(f"nothing changed ({len(built)} notebook{'s' * (len(built) != 1)} up to date)")
     return FINE
 
 
@@ -128,15 +128,15 @@ def run_table(args: argparse.Namespace, exercises: Mapping[str, Exercise] | None
         if args.check:
             return check_table(args.root, exercises)
         if not args.write:
-            print(current_table(args.root, exercises))
+            say(*current_table(args.root, exercises).splitlines())
             return FINE
         path = args.root / "README.md"
         text = with_table(path.read_text(encoding="utf-8"), current_table(args.root, exercises))
         written = write({path: text})
-        print(f"wrote {shown(path)}" if written else "nothing changed")
+        say(f"wrote {shown(path)}" if written else "nothing changed")
         return FINE
     except NoPlaceForTable as error:
-        print(f"{shown(args.root / 'README.md')}: no place for the exercise table: {error}", file=sys.stderr)
+        say(f"{shown(args.root / 'README.md')}: no place for the exercise table: {error}", is_error=True)
         return BAD
     except OSError as error:
         return failed(error)
@@ -149,10 +149,10 @@ def check_table(root: Path, exercises: Mapping[str, Exercise] | None) -> int:
     if not path.is_file() and root != ROOT:
         return FINE
     if not wanted:
-        print(f"{shown(path)}: no place for the exercise table: {NoPlaceForTable(PLACE)}", file=sys.stderr)
+        say(f"{shown(path)}: no place for the exercise table: {NoPlaceForTable(PLACE)}", is_error=True)
         return STALE
     if differences(wanted):
-        print(f"{shown(path)}: the exercise table is stale; to make it: {RETABLE}", file=sys.stderr)
+        say(f"{shown(path)}: the exercise table is stale; to make it: {RETABLE}", is_error=True)
         return STALE
     return FINE
 
@@ -176,5 +176,5 @@ def current_table(root: Path, exercises: Mapping[str, Exercise] | None) -> str:
 
 def failed(error: OSError) -> int:
     """Says what could not be read or written."""
-    print(f"{error.filename or 'file'}: {error.strerror or error}", file=sys.stderr)
+    say(f"{error.filename or 'file'}: {error.strerror or error}", is_error=True)
     return BAD

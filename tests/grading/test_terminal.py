@@ -5,22 +5,25 @@ from __future__ import annotations
 import ast
 import io
 import logging
+import os
+import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grading import nbgrader_api, terminal
 from grading.__main__ import COMMANDS, main
 from grading.errors import UserError
-from grading.terminal import lines_in, one_line, say, table
+from grading.terminal import NO_READER, lines_in, one_line, say, table
 
 ODD = "".join(map(chr, [*range(0x20), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F)]))
 ODD += "".join(map(chr, [*range(0x2060, 0x2070), 0xFEFF, 0xFFF9, 0xD800, 0xDFFF, 0xE0001, 0xE007F]))
 GRADING = Path(terminal.__file__).parent
-ELSEWHERE = ("worker/", "build/", "verify/inside_stock.py")
-"""The student's side of the wire, the course's own sources, and what runs in a sandbox of its own."""
+ELSEWHERE = ("worker/", "verify/inside_stock.py")
+"""The student's side of the wire, and what runs in a sandbox of its own."""
 
 
 def test_no_line_holds_what_is_not_shown_as_itself() -> None:
@@ -63,6 +66,29 @@ def test_an_error_is_said_on_one_line_too(monkeypatch, capsys) -> None:
     assert main(["doctor"]) == 2
     assert capsys.readouterr().err == "grading: the student ?]0;x??ada: look ?at it\n"
     assert "doctor" in {command.name for command in COMMANDS}
+
+
+@pytest.mark.parametrize(
+    ("words", "closed"),
+    [
+        (["--help"], "stdout"),
+        (["no-such-command"], "stderr"),
+        pytest.param(["table"], "stdout", marks=pytest.mark.slow),
+        pytest.param(["try", "00-warm-up", "--draws", "1"], "stdout", marks=pytest.mark.slow),
+        pytest.param(["grade", "no-such-course", "00"], "stderr", marks=pytest.mark.slow),
+    ],
+    ids=["help", "usage", "table", "try", "refused"],
+)
+def test_a_command_ends_quietly_when_nobody_reads_what_it_prints(words: list[str], closed: str) -> None:
+    """As in `python -m grading try ... | head`: no traceback, and the exit code of a program that SIGPIPE ended."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, closed: writer}
+    # Without a buffer argparse meets the closed pipe itself, says nothing, and ends with a code of its own.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run([sys.executable, "-m", "grading", *words], cwd=GRADING.parent, env=environment, **streams)
+    os.close(writer)
+    assert (done.returncode, done.stdout or b"", done.stderr or b"") == (NO_READER, b"", b"")
 
 
 def test_what_nbgrader_logs_is_harmless_to_read(tmp_path) -> None:
