@@ -17,7 +17,7 @@ from labkit.exercises.lab15.ddp import Job
 from labkit.material.lab15 import Timeline, timeline
 from labkit.observe import gather_answers, make_inputs, observe
 from labkit.oracles import oracle_of
-from labkit.oracles.lab15.sync_bn import var
+from labkit.oracles.lab15.sync_bn_mistakes import var
 from labkit.spec import Observation
 from tests.exercises.harness import answers_in, public_verdict, solution_of
 
