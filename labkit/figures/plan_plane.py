@@ -1,19 +1,28 @@
-"""Lab 19: every plan as a point of memory and time, drawn as SVG so that each point says on hovering what it is.
-
-How many bytes a device holds is the exercise's, and comes from its oracle, which a submission's process does not have:
-it is imported where it is drawn, and nowhere else.
-"""
+"""Lab 19: every plan as a point of memory and time, drawn as SVG so that each point says on hovering what it is."""
 
 from __future__ import annotations
 
 import importlib.util
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 
 from labkit.figures.blank import or_a_note
+from labkit.figures.plan_points import (
+    COLOURED_BY,
+    FITS,
+    FULL,
+    RULE,
+    WHAT_BREAKS,
+    YOURS,
+    Point,
+    by_knob,
+    near,
+    point_of,
+    points_of,
+    unknown,
+)
 from labkit.plan import (
     LLAMA_8B,
     LLAMA_8B_LONG,
@@ -27,19 +36,13 @@ from labkit.plan import (
     Cluster,
     Model,
     Plan,
-    broken_rules,
     leonardo,
-    step_time,
 )
 
 WIDTH, HEIGHT = 760, 400
 LEFT, RIGHT, TOP, BOTTOM = 62, 16, 50, 46
 CELL = 8
 """Of plans whose points would lie in one square of so many pixels, the fastest one is shown."""
-MOST_BYTES, MOST_SECONDS = 10, 8
-"""So many times the memory of a device, and the time of the fastest plan that fits: what lies beyond is not drawn."""
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7a7a00", "#5f6b7a")
-FITS, FULL, RULE, YOURS = "#0072B2", "#c62828", "#8a949e", "#000000"
 PAIRS = (
     (LLAMA_8B, leonardo(4)),
     (LLAMA_8B_LONG, leonardo(16)),
@@ -49,38 +52,6 @@ PAIRS = (
     (SIXTEEN_EXPERTS, P4D),
     (MEGATRON_1T, SELENE),
 )
-WHAT_BREAKS = "what breaks"
-COLOURED_BY: dict[str, Callable[[Plan], object]] = {
-    "recomputation": lambda plan: plan.recompute,
-    "ZeRO level": lambda plan: plan.sharding,
-    "t": lambda plan: plan.tensor,
-    "p": lambda plan: plan.pipeline,
-    "c": lambda plan: plan.context,
-    "e": lambda plan: plan.expert,
-    "micro-batch": lambda plan: plan.micro_batch,
-}
-
-
-@dataclass(frozen=True)
-class Point:
-    """A plan as it is drawn.
-
-    Point(Plan(data=16), 130e9, 80.0, "does not fit", FULL)
-    """
-
-    plan: Plan
-    n_bytes: float
-    seconds: float
-    verdict: str
-    colour: str
-
-    @property
-    def fits(self) -> bool:
-        return self.verdict == "fits"
-
-    @property
-    def text(self) -> str:
-        return f"{self.plan}\n{self.seconds:.3g} s a step, {self.n_bytes / 1e9:.1f} GB a device: {self.verdict}"
 
 
 @dataclass(frozen=True)
@@ -109,16 +80,16 @@ def plan_plane(
 
     yours: a plan to be marked. coloured_by: `WHAT_BREAKS`, or a knob of `COLOURED_BY`.
     """
-    points = _points(model, cluster)
-    mine = _point(model, cluster, yours) if yours and not _unknown(model, cluster, yours) else None
+    points = points_of(model, cluster)
+    mine = point_of(model, cluster, yours) if yours and not unknown(model, cluster, yours) else None
     if coloured_by != WHAT_BREAKS:
-        points, legend = _by_knob(points, coloured_by)
+        points, legend = by_knob(points, coloured_by)
     else:
         wall = f"does not fit into {cluster.memory_gb:g} GB"
         legend = {FITS: "fits", FULL: wall, RULE: f"tensor groups beyond a node ({cluster.devices_per_node} devices)"}
     title = title or f"{model.name} on {cluster.name}: a point is a plan"
     alt = _in_words(title, points, mine, yours, cluster)
-    points = _near(points, cluster)
+    points = near(points, cluster)
     x, y = _axes([*points, *([mine] if mine else [])])
     shown = _thinned(points, x, y)
     drawn = [
@@ -156,60 +127,6 @@ def plan_explorer() -> object:
         lambda pair, coloured_by: display(plan_plane(*pair, coloured_by=coloured_by)), menus
     )
     return ipywidgets.VBox([ipywidgets.HBox(list(menus.values())), shown])
-
-
-# Points ---------------------------------------------------------------------------------------------------------------
-
-
-def _unknown(model: Model, cluster: Cluster, plan: Plan) -> bool:
-    """Whether it breaks a rule without which there is nothing to estimate."""
-    return bool(broken_rules(model, cluster, plan).keys() - {"node"})
-
-
-def _point(model: Model, cluster: Cluster, plan: Plan) -> Point:
-    from labkit.oracles.lab19.plan_memory import device_bytes, in_gb
-
-    held = device_bytes(model, plan)
-    n_bytes, seconds = sum(held.values()), step_time(model, cluster, plan).total
-    if rules := broken_rules(model, cluster, plan):
-        verdict, colour = "; ".join(rules.values()), RULE
-    elif n_bytes > cluster.memory_bytes:
-        verdict, colour = f"does not fit: {in_gb(held, cluster.memory_gb)}", FULL
-    else:
-        verdict, colour = "fits", FITS
-    return Point(plan, n_bytes, seconds, verdict, colour)
-
-
-def _points(model: Model, cluster: Cluster) -> list[Point]:
-    from labkit.oracles.lab19.plan_search import all_plans
-
-    plans = list(all_plans(model, cluster))
-    # One rule can be broken and still leave a plan that could run: tensor groups may reach beyond a node.
-    most = max(plan.tensor for plan in plans)
-    beyond = (replace(plan, tensor=2 * most, data=plan.data // 2) for plan in plans if plan.tensor == most)
-    plans += [plan for plan in beyond if broken_rules(model, cluster, plan).keys() == {"node"}]
-    return [_point(model, cluster, plan) for plan in plans]
-
-
-def _near(points: Sequence[Point], cluster: Cluster) -> list[Point]:
-    """Those that are not far from the corner where plans fit and are fast; all of them where none fits."""
-    within = [point.seconds for point in points if point.n_bytes <= cluster.memory_bytes]
-    if not within:
-        return list(points)
-    most_bytes, most_seconds = MOST_BYTES * cluster.memory_bytes, MOST_SECONDS * min(within)
-    return [point for point in points if point.n_bytes <= most_bytes and point.seconds <= most_seconds]
-
-
-def _by_knob(points: Sequence[Point], knob: str) -> tuple[list[Point], dict[str, str]]:
-    """The points in a colour for each value of a knob, those that break a rule left out."""
-    kept = [point for point in points if point.colour != RULE]
-    values = [value for value, _ in Counter(COLOURED_BY[knob](point.plan) for point in kept).most_common()]
-    values = sorted(values, key=lambda value: value if isinstance(value, int) else -len(str(value)))
-    colours = {value: PALETTE[min(at, len(PALETTE) - 1)] for at, value in enumerate(values)}
-    legend: dict[str, str] = {}
-    for value, colour in colours.items():
-        legend[colour] = f"{legend[colour].split(' and')[0]} and above" if colour in legend else f"{knob} {value}"
-    return [replace(point, colour=colours[COLOURED_BY[knob](point.plan)]) for point in kept], legend
 
 
 # Drawing --------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from labkit import figures
-from labkit.figures.plan_plane import FITS, FULL, RULE
+from labkit.figures.plan_points import FITS, FULL, RULE
 from labkit.plan import LLAMA_8B, MIXTRAL, Plan, leonardo
 
 SVG = "{http://www.w3.org/2000/svg}"
