@@ -48,6 +48,7 @@ DRAWS = (
     ("12-rmsnorm/keeps_r_in_half", 8),
     ("12-rmsnorm/partial_sums_in_half", 27),
     ("12-softmax/no_mask", 2),
+    ("13-flash-attention/divides_by_the_last_blocks_sum", 0),
     ("13-grouped-order/groups_of_columns", 0),
     ("15-amp-clip/the_largest_table_only", 4),
     ("14-ring/half_the_way", 3),
