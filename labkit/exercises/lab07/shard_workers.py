@@ -35,7 +35,8 @@ def no_inputs(case: Grid, gen: torch.Generator) -> dict[str, Any]:
 def drive(ans, case: Grid, tree: dict, stage) -> dict[str, Any]:
     """epochs[e][r][w]: what worker w of rank r yields in epoch e, pairs of a sample's number and of what its generator
     drew. n_loads[e]: the calls of `load`. started: how many samples the workers of rank 0 yield if each is asked for
-    one, and the calls of `load` meanwhile. again: the last epoch of a run that begins with it, in other processes whose
+    one, and the calls of `load` meanwhile. repeated: the last epoch once more, if the main process loads, whose dataset
+    is no copy; None otherwise. again: the last epoch of a run that begins with it, in other processes whose
     global generators have other seeds. other: the last epoch with another seed. changed: whose global generators have
     another state after loading in the main process.
     """
@@ -71,6 +72,7 @@ def drive(ans, case: Grid, tree: dict, stage) -> dict[str, Any]:
         before = n_loads
         epochs.append(epoch_of(mine, 31_337 + 1_000 * epoch))
         loads.append(n_loads - before)
+    repeated = None if case.n_workers else epoch_of(mine, 31_337 + 1_000 * (N_EPOCHS - 1))
     before, new = n_loads, ranks(case.seed)[0]
     firsts, _ = play_workers(new, case.n_workers, 31_337, most=1)
     started = [sum(map(len, firsts)), n_loads - before]
@@ -80,6 +82,7 @@ def drive(ans, case: Grid, tree: dict, stage) -> dict[str, Any]:
         "epochs": epochs,
         "n_loads": loads,
         "started": started,
+        "repeated": repeated,
         "again": again,
         "other": last_epoch(case.seed + OTHER_SEED, 88_001),
         "changed": sorted(changed),

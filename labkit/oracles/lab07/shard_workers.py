@@ -289,6 +289,15 @@ SHARD_WORKERS = Oracle(
             "get_worker_info() or hash() of a text, which differ from run to run.",
         ),
         Hint(
+            lambda run: (
+                CANNOT_TELL
+                if run.got["repeated"] in (None, run.got["epochs"][-1])
+                else run.got["again"] == run.got["epochs"][-1]
+            ),
+            "Without workers the dataset is the one that was iterated before, and not a new copy. Iterated twice "
+            "without set_epoch, it yields two different epochs. Only set_epoch may change the epoch.",
+        ),
+        Hint(
             lambda run: bool(run.got["changed"]) if run.case.n_workers == 0 else CANNOT_TELL,
             "Without workers the dataset runs in the main process, where other code draws from the global generators "
             "as well, such as the model's dropout from torch's. Use a torch.Generator of your own.",
