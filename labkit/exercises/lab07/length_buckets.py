@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from labkit.exercises.generators import global_generators
+from labkit.exercises.generators import another_process, global_generators
 from labkit.spec import Answer, Case, Exercise
 
 N_EPOCHS = 3
@@ -51,13 +51,15 @@ def texts(case: Texts, gen: torch.Generator) -> dict[str, Any]:
 
 def drive(ans, case: Texts, tree: dict, stage) -> dict[str, Any]:
     """epochs[e]: the batches of epoch e. repeated: those of a second iteration over the last epoch. again: those of the
-    last epoch by a new sampler. other: by one with another seed. resumed: what a new sampler yields with the state
-    after n_done batches of epoch 1, from which the old one has gone on. resumed_twice: what another one yields with the
-    state of such a new one after n_more batches. resumed_again: what a new one yields in a second iteration, after the
-    one that went on. reset: the last epoch by the old one, which has not ended epoch 1. reset_loaded: by a new one that
-    has loaded the state. left: a second iteration over epoch 1, after one that was left early. over: what a new one
-    yields with the state after the end of epoch 1. n_batches: len(). collated: the tensors of one batch. changed: whose
-    global generators go on from another state after an epoch.
+    last epoch by a new sampler. elsewhere: by a new one in another process. other: by one with another seed. resumed:
+    what a new sampler yields with the state after n_done batches of epoch 1, from which the old one has gone on and
+    been asked for its state again. resumed_twice: what another one yields with the state of such a new one after n_more
+    batches. resumed_at_once: what one yields with the state of such a new one before its first. resumed_again: what a
+    new one yields in a second iteration, after the one that went on. reset: the last epoch by the old one, which has
+    not ended epoch 1. reset_loaded: by a new one that has loaded the state. left: a second iteration over epoch 1,
+    after one that was left early. over: what a new one yields with the state after the end of epoch 1. n_batches:
+    len(), n_batches_loaded: that of a new one that has loaded the state. collated: the tensors of one batch. changed:
+    whose global generators go on from another state after an epoch.
     """
     lengths = tree["lengths"].tolist()
 
@@ -83,11 +85,12 @@ def drive(ans, case: Texts, tree: dict, stage) -> dict[str, Any]:
         return new
 
     def state_after(n: int, of) -> dict[str, Any]:
-        """Its state after so many batches; then it goes on."""
+        """Its state after so many batches; then it goes on, and is asked for its next state."""
         going = iter(of)
         list(islice(going, n))
         state = of.state_dict()
         next(going, None)
+        of.state_dict()
         return state
 
     def in_epoch_1():
@@ -100,14 +103,19 @@ def drive(ans, case: Texts, tree: dict, stage) -> dict[str, Any]:
     state_after(case.n_done, left)
     batches(ended)
     going_on = resumed(state)
+    with another_process(ans.LengthBatches):
+        elsewhere = last_epoch(sampler(case.seed))
     return {
         "epochs": epochs,
         "repeated": batches(mine),
         "n_batches": len(mine),
+        "n_batches_loaded": len(resumed(state)),
         "again": last_epoch(sampler(case.seed)),
+        "elsewhere": elsewhere,
         "other": last_epoch(sampler(case.seed + OTHER_SEED)),
         "resumed": batches(going_on),
         "resumed_again": batches(going_on),
+        "resumed_at_once": batches(resumed(resumed(state).state_dict())),
         "resumed_twice": batches(resumed(state_after(case.n_more, resumed(state)))),
         "reset": last_epoch(stopped),
         "reset_loaded": last_epoch(resumed(state)),

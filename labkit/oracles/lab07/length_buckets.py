@@ -13,6 +13,7 @@ from labkit.oracles.lab07.text_batches import (
     each_once,
     goes_on,
     is_small,
+    likeness,
     little_padding,
     meet_again,
     one_later,
@@ -76,9 +77,19 @@ LENGTH_BUCKETS = Oracle(
             "The last texts are dropped, because they do not fill a batch. Keep them in a batch that is smaller.",
         ),
         Hint(
+            lambda run: run.case.n_done > 0 and run.got["n_batches"] - run.case.n_done == run.got["n_batches_loaded"],
+            "After load_state_dict, len() is what is left of the epoch, and every later epoch has more than that. "
+            "It is the number of batches of a whole epoch, whatever place was loaded.",
+        ),
+        Hint(
             of_enough_batches(lambda run: each_once(run) is None and steepness(run) > 0.5),
             "The batches come in the order of their length, so the model sees short texts first and long ones last. "
             "Shuffle the list of batches once they are cut.",
+        ),
+        Hint(
+            of_enough_batches(lambda run: each_once(run) is None and likeness(run) > 0.5),
+            "Within each pool the batches come in the order of their length, so for a while the model sees only short "
+            "texts, and then only long ones. Shuffle the list of all batches once they are cut.",
         ),
         Hint(
             of_enough_batches(lambda run: each_once(run) is None and padding(run) > 0.5),
@@ -114,6 +125,15 @@ LENGTH_BUCKETS = Oracle(
         Hint(
             lambda run: (
                 CANNOT_TELL
+                if run.got["elsewhere"] == run.got["epochs"][-1]
+                else run.got["again"] == run.got["epochs"][-1]
+            ),
+            "hash() of a text is another number in every process, so a run that is resumed shuffles differently. Make "
+            "the seed of whole numbers.",
+        ),
+        Hint(
+            lambda run: (
+                CANNOT_TELL
                 if goes_on(run) is None or run.case.n_done == 0
                 else run.got["resumed"] == run.got["epochs"][1]
             ),
@@ -141,8 +161,8 @@ LENGTH_BUCKETS = Oracle(
             lambda run: (
                 CANNOT_TELL if goes_on(run) is None else run.got["resumed"] == one_later(run, run.got["epochs"][1])
             ),
-            "The state changed after it was taken, because it is the dictionary in which the sampler goes on counting. "
-            "Return a new one each time.",
+            "The state changed after it was taken, because the sampler goes on writing into the dictionary that it has "
+            "returned. Return a new one each time.",
         ),
         Hint(
             lambda run: (
@@ -153,6 +173,16 @@ LENGTH_BUCKETS = Oracle(
             ),
             "After a second interruption batches come again: after load_state_dict the count began at 0. It has to go "
             "on from the number in the state.",
+        ),
+        Hint(
+            lambda run: (
+                CANNOT_TELL
+                if goes_on(run) is None or run.case.n_done == 0
+                else run.got["resumed"] == rest(run, run.case.n_done)
+                and run.got["resumed_at_once"] == run.got["epochs"][1]
+            ),
+            "A run that is killed again before its first batch begins the epoch again: right after load_state_dict, "
+            "state_dict still says that nothing was yielded. load_state_dict has to set that number, too.",
         ),
         Hint(
             lambda run: CANNOT_TELL if run.got["repeated"] == run.got["epochs"][-1] else run.got["repeated"] == [],

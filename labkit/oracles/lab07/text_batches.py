@@ -44,6 +44,9 @@ def each_once(run: CaseRun[Texts]) -> str | None:
             return f"epoch {number} has {len(epoch)} batches; {case.n} texts make {n_batches}"
     if run.got["n_batches"] != n_batches:
         return f"len() is {run.got['n_batches']}; an epoch has {n_batches} batches"
+    if run.got["n_batches_loaded"] != n_batches:
+        found = run.got["n_batches_loaded"]
+        return f"after load_state_dict len() is {found}; an epoch has {n_batches} batches, however far it is"
     return None
 
 
@@ -70,12 +73,23 @@ def is_small(run: CaseRun[Texts]) -> bool:
 @once
 def steepness(run: CaseRun[Texts]) -> float:
     """The correlation of a batch's place in the epoch with its length, -1 to 1: the largest of any epoch."""
-    found = []
-    for epoch in run.got["epochs"]:
-        longest = torch.tensor([float(run.tree["lengths"][batch].max()) for batch in epoch]).argsort().argsort()
-        places = torch.arange(float(len(epoch)))
-        found.append(abs(torch.corrcoef(torch.stack([places, longest.float()]))[0, 1].item()))
-    return max(found)
+    return max(_correlation(torch.arange(len(epoch)), _by_length(run, epoch)) for epoch in run.got["epochs"])
+
+
+@once
+def likeness(run: CaseRun[Texts]) -> float:
+    """The correlation of a batch's length with that of the next one, -1 to 1: the largest of any epoch."""
+    ranks = [_by_length(run, epoch) for epoch in run.got["epochs"]]
+    return max(_correlation(of_epoch[:-1], of_epoch[1:]) for of_epoch in ranks)
+
+
+def _by_length(run: CaseRun[Texts], epoch: list[list[int]]) -> torch.Tensor:
+    """Of each batch, how many batches of the epoch are shorter."""
+    return torch.tensor([int(run.tree["lengths"][batch].max()) for batch in epoch]).argsort().argsort()
+
+
+def _correlation(one: torch.Tensor, other: torch.Tensor) -> float:
+    return abs(torch.corrcoef(torch.stack([one.double(), other.double()]))[0, 1].item())
 
 
 @once
@@ -99,6 +113,8 @@ def random_order(run: CaseRun[Texts]) -> str | None:
     if not is_small(run):
         if steepness(run) > 0.5:
             return "the batches come sorted by length"
+        if likeness(run) > 0.5:
+            return "the batches come sorted by length in stretches: each has nearly the length of the one before it"
         if got["epochs"][0] == got["epochs"][1]:
             return "two epochs have the same batches in the same order"
         if meet_again(run):
@@ -109,6 +125,8 @@ def random_order(run: CaseRun[Texts]) -> str | None:
             return "another seed gives the same batches in the same order"
     if got["again"] != got["epochs"][-1]:
         return "a new sampler with set_epoch(2) does not yield what the old one yielded in epoch 2"
+    if got["elsewhere"] != got["epochs"][-1]:
+        return "in another process set_epoch(2) does not yield what epoch 2 yielded"
     if got["repeated"] != got["epochs"][-1]:
         return f"a second iteration over epoch 2 yields {_instead(got['repeated'], got['epochs'][-1])}"
     if got["changed"]:
@@ -124,6 +142,11 @@ def goes_on(run: CaseRun[Texts]) -> str | None:
     if got["resumed"] != rest(run, n_done):
         what = _instead(got["resumed"], rest(run, n_done))
         return f"with the state after {n_done} batches of epoch 1 a new sampler yields {what}"
+    if got["resumed_at_once"] != rest(run, n_done):
+        what = _instead(got["resumed_at_once"], rest(run, n_done))
+        return (
+            f"with a state loaded after {n_done} batches of epoch 1, and saved again at once, a new one yields {what}"
+        )
     if got["resumed_twice"] != rest(run, n_done + n_more):
         what = _instead(got["resumed_twice"], rest(run, n_done + n_more))
         return f"interrupted after {n_done} batches of epoch 1 and again after {n_more} more, it then yields {what}"
