@@ -73,8 +73,8 @@ def drive(ans, case: Shards, tree: dict, stage) -> dict[str, Any]:
     """names: what `write_shards` returned. keys and n_reads: of each sample that was yielded, and how many shards had
     been read by then. parts: of these samples. read: what was read, in order. changed: whose global generators go on
     from another state after that; names_left: whether the list of names stayed as it was. again, other: the keys of a
-    second stream, with the same seed and with another one. error: of a stream whose shard `broken` was cut off. broken:
-    the name of that shard.
+    second stream, with the same seed and with another one. read_other: what that one has read. error: of a stream whose
+    shard `broken` was cut off. broken: the name of that shard.
     """
     samples = [
         (key_of(i), {name: bytes(part.tolist()) for name, part in of.items()}) for i, of in enumerate(tree["parts"])
@@ -95,7 +95,10 @@ def drive(ans, case: Shards, tree: dict, stage) -> dict[str, Any]:
             parts.append({name: torch.tensor(list(data), dtype=torch.uint8) for name, data in of_sample.items()})
             n_reads.append(len(set(store.names)))
     read = list(store.names)
-    again, other = ([str(key) for key, _ in stream(seed)] for seed in (case.seed, case.seed + OTHER_SEED))
+    again = [str(key) for key, _ in stream(case.seed)]
+    store.names.clear()
+    other = [str(key) for key, _ in stream(case.seed + OTHER_SEED)]
+    read_other = list(store.names)
     broken = names[case.broken]
     data = stage.store.read(broken)
     # Within the content of its first file: a tar file's header takes 512 bytes.
@@ -114,6 +117,7 @@ def drive(ans, case: Shards, tree: dict, stage) -> dict[str, Any]:
         "parts": parts,
         "again": again,
         "other": other,
+        "read_other": read_other,
         "changed": changed,
         "names_left": mine == names,
         "error": error,
@@ -132,7 +136,7 @@ TAR_SHARDS = Exercise(
         Shards(60, 8, 20),
         Shards(45, 10, 12, ("jpg", "seg.png", "cls"), broken=2, seed=3),
         Shards(7, 10, 30),
-        Shards(24, 6, 1, broken=3),
+        Shards(24, 3, 1, broken=3),
     ),
     inputs=samples_of,
     drive=drive,

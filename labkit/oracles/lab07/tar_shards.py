@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from labkit.exercises.lab07.tar_shards import Shards
+from labkit.exercises.lab07.tar_shards import Shards, key_of
 from labkit.oracles.lab07.shards import (
     ahead,
     as_read,
@@ -17,8 +17,8 @@ from labkit.oracles.lab07.shards import (
     is_short_buffer,
     n_shards,
     names_the_shard,
-    read_order,
     result,
+    shards_in_order,
     shuffled,
     touches_nothing,
     whole_shards,
@@ -61,8 +61,20 @@ def in_order_of_reading(run: CaseRun[Shards]) -> object:
     return as_read(run) if is_long(run) and not is_short_buffer(run) else CANNOT_TELL
 
 
-def lost(run: CaseRun[Shards]) -> int:
-    return run.case.n - len(set(result(run)["keys"]))
+def other_extensions(run: CaseRun[Shards]) -> object:
+    """Only where an extension has a dot, samples have other parts. CANNOT_TELL where none has one."""
+    if all("." not in name for name in run.case.extensions):
+        return CANNOT_TELL if every_sample(run) is None else False
+    return any(set(parts) != set(run.case.extensions) for parts in result(run)["parts"])
+
+
+def missing(run: CaseRun[Shards]) -> set[str]:
+    """The samples that are never yielded."""
+    return {key_of(index) for index in range(run.case.n)} - set(result(run)["keys"])
+
+
+def last_of_shards(case: Shards) -> set[str]:
+    return {key_of(index) for index in (*range(case.per_shard - 1, case.n, case.per_shard), case.n - 1)}
 
 
 TAR_SHARDS = Oracle(
@@ -97,17 +109,20 @@ TAR_SHARDS = Oracle(
             "then write them.",
         ),
         Hint(
+            lambda run: whole_shards(run) is None and missing(run) == last_of_shards(run.case),
+            "The last sample of each shard is never yielded: it is complete only when the shard ends, and no other key "
+            "follows it. Yield it after the loop.",
+        ),
+        Hint(
             lambda run: (
-                whole_shards(run) is None and every_sample(run) is not None and 0 < lost(run) <= run.case.buffer_size
+                whole_shards(run) is None
+                and every_sample(run) is not None
+                and 0 < len(missing(run)) <= run.case.buffer_size
             ),
             "What is in the buffer when the last shard ends is never yielded.",
         ),
         Hint(
-            lambda run: (
-                CANNOT_TELL
-                if all("." not in name for name in run.case.extensions) and every_sample(run) is None
-                else any(set(parts) != set(run.case.extensions) for parts in result(run)["parts"])
-            ),
+            other_extensions,
             "The key of a sample ends at the first dot of a file's name, and its extension begins there: "
             "000007.seg.png is the part seg.png of the sample 000007.",
         ),
@@ -127,7 +142,7 @@ TAR_SHARDS = Oracle(
             "shard to shard, and empty it after the last one.",
         ),
         Hint(
-            in_long_streams(lambda run: every_sample(run) is None and read_order(run) == sorted(read_order(run))),
+            in_long_streams(lambda run: every_sample(run) is None and shards_in_order(run)),
             "The shards are always read in the same order, so a sample from the end never comes early. Shuffle their "
             "names first.",
         ),
