@@ -1301,7 +1301,8 @@ guesses.take("time on tensor cores", None, among=("a twentieth", "a third", "nin
 # written, and says which task is wrong or still blank.
 #
 # 1. `gpu_work(events, first_step)`: those of the events that are work of the device and were launched in a step
-#    `ProfilerStep#n` with n ≥ first_step. Return the events as they are, in any order.
+#    `ProfilerStep#n` with n ≥ first_step, so between that step's start and its end. What the program launches outside
+#    of all steps, such as an evaluation after the last one, does not count. Return the events as they are, in any order.
 # 2. `gpu_report(work, marks)`: what is in such a list, which has at least one kernel, as a dict. `"kernels"` is a list
 #    of rows (name, calls, total µs), tuples or lists, the longest total first, kernels alone. `"idle_us"` is the time
 #    in which *nothing* ran, neither a kernel nor a copy. `"tensor_core_share"` is $s_\text{tensor}$, a number from 0 to
@@ -1338,7 +1339,7 @@ guesses.take("time on tensor cores", None, among=("a twentieth", "a third", "nin
 
 # %% nbgrader={"grade": false, "grade_id": "09-profile", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def gpu_work(events: list[dict], first_step: int) -> list[dict]:
-    """Task 1: the events of the device that were launched in step first_step or later."""
+    """Task 1: the events of the device that were launched within a step n >= first_step."""
     ### BEGIN SOLUTION
     bounds = [
         (event["ts"], event["ts"] + event["dur"])

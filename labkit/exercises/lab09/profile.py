@@ -16,6 +16,7 @@ from labkit.exercises.lab09.traces import (
     Recording,
     after_all_others,
     as_events,
+    evaluation_ops,
     record,
     step_ops,
 )
@@ -33,7 +34,7 @@ QUIET = ("KINETO_LOG_LEVEL", "6")
 
 @dataclass(frozen=True)
 class Session(Case):
-    """A trace of n_cold + n_steps training steps, of which the last n_steps count.
+    """A trace of n_cold + n_steps training steps, of which the last n_steps count, and of an evaluation after them.
 
     launch_us: host time of a launch. kernel_scale: how long kernels take. waits: whether each step ends with a wait.
     The student's own profiler shall record n_active calls behind n_unsteady.
@@ -52,7 +53,8 @@ class Session(Case):
 
 def session_inputs(case: Session, gen: torch.Generator) -> dict[str, object]:
     """jitter: a factor on the time of every operation."""
-    return {"jitter": 0.6 + 0.8 * torch.rand(sum(map(len, steps_of(case))), generator=gen)}
+    n_ops = sum(map(len, steps_of(case))) + len(evaluation_ops())
+    return {"jitter": 0.6 + 0.8 * torch.rand(n_ops, generator=gen)}
 
 
 def steps_of(case: Session) -> list[list]:
@@ -61,8 +63,10 @@ def steps_of(case: Session) -> list[list]:
 
 
 def recording_of(case: Session, tree: dict) -> Recording:
-    """What the model of a GPU did, all steps."""
-    return record(steps_of(case), tree["jitter"].tolist(), case.launch_us, case.waits, case.kernel_scale)
+    """What the model of a GPU did: all steps, and the evaluation."""
+    return record(
+        steps_of(case), tree["jitter"].tolist(), case.launch_us, case.waits, case.kernel_scale, evaluation_ops()
+    )
 
 
 def steady_events(case: Session, tree: dict) -> list[dict[str, Any]]:

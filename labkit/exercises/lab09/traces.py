@@ -49,9 +49,16 @@ class Op:
     after: int | None = None
 
 
+COPY_IN = Op("Memcpy HtoD (Pinned -> Device)", 60, COPIES, "gpu_memcpy")
+"""Of the next batch."""
+
+
 @dataclass(frozen=True)
 class TracedOp:
-    """One operation as it ran, times in microseconds. correlation ties the launch to what the device ran."""
+    """One operation as it ran, times in microseconds. correlation ties the launch to what the device ran.
+
+    step: counted from 0; after the last step one more.
+    """
 
     op: Op
     step: int
@@ -64,15 +71,16 @@ class TracedOp:
 
 @dataclass(frozen=True)
 class Recording:
-    """work in the order of launches; steps: start and end of each on the host."""
+    """work of the steps in the order of launches; steps: start and end of each on the host; after: in no step."""
 
     work: tuple[TracedOp, ...]
     steps: tuple[tuple[float, float], ...]
+    after: tuple[TracedOp, ...]
 
 
 def step_ops(n_layers: int, warm: bool, reduces: bool) -> list[Op]:
     """A training step of a small transformer. A step that is not warm yet also tries kernels out."""
-    ops = [Op("Memcpy HtoD (Pinned -> Device)", 60, COPIES, "gpu_memcpy")]
+    ops = [COPY_IN]
     if not warm:
         ops += [Op(TUNING, 90) for _ in range(3)]
     for _ in range(n_layers):
@@ -87,16 +95,27 @@ def step_ops(n_layers: int, warm: bool, reduces: bool) -> list[Op]:
     return [*ops, Op("Memcpy DtoH (Device -> Pageable)", 2, cat="gpu_memcpy")]
 
 
-def record(
-    steps: Sequence[Sequence[Op]], jitter: Sequence[float], launch_us: float, waits: bool, kernel_scale: float = 1.0
-) -> Recording:
-    """Let the model run these steps. jitter: factors around 1, as many as operations; waits: a step ends with a wait.
+def evaluation_ops() -> list[Op]:
+    """What the program runs when its loop has ended. No name tells it from a step's work."""
+    return [COPY_IN, Op(NORM, 6), Op(GEMM, 40), Op(HEAD, 70)]
 
-    All times are multiples of 1/8 us, so that sums of them are exact.
+
+def record(
+    steps: Sequence[Sequence[Op]],
+    jitter: Sequence[float],
+    launch_us: float,
+    waits: bool,
+    kernel_scale: float = 1.0,
+    after: Sequence[Op] = (),
+) -> Recording:
+    """Let the model run these steps, and `after` when they have ended.
+
+    jitter: factors around 1, as many as operations; waits: a step ends with a wait. All times are multiples of 1/8 us,
+    so that sums of them are exact.
     """
     host_us, free_us, work, bounds = 100.0, dict.fromkeys((COMPUTE, COPIES, REDUCTION), 0.0), [], []
     factors = iter(jitter)
-    for number, ops in enumerate(steps):
+    for number, ops in enumerate([*steps, after]):
         begin_us = host_us
         for op in ops:
             took_us = _rounded(launch_us * 0.6)
@@ -109,7 +128,8 @@ def record(
             host_us = max(host_us, free_us[COMPUTE]) + 4.0
         bounds.append((begin_us, host_us))
         host_us += 1.0
-    return Recording(tuple(work), tuple(bounds))
+    in_steps = tuple(one for one in work if one.step < len(steps))
+    return Recording(in_steps, tuple(bounds[:-1]), tuple(work[len(in_steps) :]))
 
 
 def as_events(recording: Recording) -> list[dict[str, Any]]:
@@ -121,16 +141,17 @@ def as_events(recording: Recording) -> list[dict[str, Any]]:
         mine = [one for one in recording.work if one.step == number]
         on_device = min(one.start_us for one in mine), max(one.end_us for one in mine)
         events.append(_event("gpu_user_annotation", name, *on_device, COMPUTE))
-    for one in recording.work:
+    work = [*recording.work, *recording.after]
+    for one in work:
         end_us = one.launch_us + one.launch_took_us
         # PyTorch's operator encloses the launch that it makes.
         events.append(_event("cpu_op", "aten::op", one.launch_us - 0.5, end_us + 0.25, one.op.thread))
         events.append(_event(*_launch(one.op), one.launch_us, end_us, one.op.thread, correlation=one.correlation))
-    for one in recording.work:
+    for one in work:
         about = {"device": 0, "stream": one.op.stream, "correlation": one.correlation}
         events.append(_event(one.op.cat, one.op.name, one.start_us, one.end_us, one.op.stream, **about))
         events.append({"ph": "f", "cat": "ac2g", "name": "ac2g", "id": one.correlation, "ts": one.start_us, "bp": "e"})
-    last_us = recording.steps[-1][1]
+    last_us = max(recording.steps[-1][1], work[-1].launch_us + work[-1].launch_took_us + 1)
     # A wait has a number of its own, which no work of the device shares.
     waits = _event("cuda_runtime", "cudaDeviceSynchronize", last_us, last_us + 50, MAIN_THREAD, correlation=9)
     return [*events, waits, {"ph": "i", "name": "Record Window End", "ts": last_us + 60, "s": "g"}]

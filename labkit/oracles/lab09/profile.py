@@ -30,6 +30,7 @@ from labkit.oracles.lab09.traces import (
     kernels_in,
     launched_by,
     launched_from,
+    launched_since,
     of_one_digit,
     on_device,
     on_the_main_stream,
@@ -123,8 +124,14 @@ PROFILE = Oracle(
             "kernel, gpu_memcpy, gpu_memset.",
         ),
         Hint(
-            work_is(on_device),
+            lambda run: work_is(on_device)(run) or work_is(lambda run: launched_from(run, 0))(run),
             "The warm-up is still in it. Keep what was launched inside a ProfilerStep#n with n >= first_step.",
+        ),
+        Hint(
+            work_is(launched_since),
+            "What the program launched after its last step is in it, and belongs to no step. A step has an end as "
+            "well, that of its user_annotation: keep what was launched between the start and the end of a "
+            "ProfilerStep#n with n >= first_step.",
         ),
         Hint(
             work_is(lambda run: launched_from(run, run.case.n_cold + 1)),

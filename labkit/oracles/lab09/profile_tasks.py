@@ -43,7 +43,8 @@ def right_work(run: CaseRun) -> str | None:
     if not extra and not missing:
         return f"found {len(got)} events, some of them twice; there are {len(wanted)}"
     which = f"it has {_shown(extra[0])}" if extra else f"{_shown(missing[0])} is missing"
-    return f"found {len(got)} events, and {len(wanted)} were launched from step {run.case.n_cold} on: {which}"
+    first, last = run.case.n_cold, run.case.n_cold + run.case.n_steps - 1
+    return f"found {len(got)} events, and {len(wanted)} were launched in the steps {first} to {last}: {which}"
 
 
 def _shown(work: list) -> str:

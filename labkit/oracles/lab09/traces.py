@@ -25,6 +25,12 @@ def launched_from(run: CaseRun[Session], step: int) -> list[list]:
     ]
 
 
+def launched_since(run: CaseRun[Session]) -> list[list]:
+    """The right work, and what was launched after the last step."""
+    after = recording_of(run.case, run.tree).after
+    return [*launched_from(run, run.case.n_cold), *([one.op.cat, one.op.name, one.start_us] for one in after)]
+
+
 def of_one_digit(run: CaseRun[Session]) -> list[list]:
     """The right work, without that of steps whose number has two digits."""
     case = run.case

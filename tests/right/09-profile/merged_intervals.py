@@ -2,7 +2,7 @@ def gpu_work(events, first_step):
     """Joins by a dict from correlation to the time of the launch, and looks the step up by bisection."""
     import bisect
 
-    steps = sorted((e["ts"], int(e["name"][13:])) for e in events
+    steps = sorted((e["ts"], e["ts"] + e["dur"], int(e["name"][13:])) for e in events
                    if e.get("cat") == "user_annotation" and e["name"].startswith("ProfilerStep#"))
     launches = {e["args"]["correlation"]: e["ts"] for e in events
                 if str(e.get("cat")).startswith("cuda_") and "correlation" in e.get("args", {})}
@@ -10,8 +10,9 @@ def gpu_work(events, first_step):
     for event in events:
         if event.get("cat") not in {"kernel", "gpu_memcpy", "gpu_memset"}:
             continue
-        at = bisect.bisect_right([ts for ts, _ in steps], launches[event["args"]["correlation"]]) - 1
-        if at >= 0 and steps[at][1] >= first_step:
+        launched = launches[event["args"]["correlation"]]
+        at = bisect.bisect_right([start for start, *_ in steps], launched) - 1
+        if at >= 0 and launched < steps[at][1] and steps[at][2] >= first_step:
             found.append(event)
     return sorted(found, key=lambda event: -event["ts"])
 
