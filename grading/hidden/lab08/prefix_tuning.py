@@ -9,11 +9,16 @@ from labkit.exercises.lab08.prefix_tuning import Prefix
 
 
 def prefix_cases(rng: random.Random) -> tuple[Prefix, ...]:
-    """Three layers first, then padding, then the network; heads as wide as the hidden state only once."""
+    """Three layers first, then padding, then the network; heads as wide as the hidden state only once.
+
+    No two prefixes are equally long: one that an answer keeps from an earlier case would be taken for a wrong one.
+    """
+    first, second = rng.sample(range(3, 7), 2)
+    third = rng.choice([n for n in range(2, 6) if n not in (first, second)])
     return (
-        Prefix(n_prompt=rng.randint(3, 6), length=rng.randint(6, 10), n_layers=3),
-        Prefix(n_prompt=rng.randint(3, 6), length=rng.randint(6, 10), n_kv_heads=1, padding="right"),
-        Prefix(n_prompt=rng.randint(2, 5), n_kv_heads=4, head_dim=8, padding="left", bottleneck=rng.randint(5, 9)),
+        Prefix(n_prompt=first, length=rng.randint(6, 10), n_layers=3),
+        Prefix(n_prompt=second, length=rng.randint(6, 10), n_kv_heads=1, padding="right"),
+        Prefix(n_prompt=third, n_kv_heads=4, head_dim=8, padding="left", bottleneck=rng.randint(5, 9)),
         Prefix(
             n_prompt=1, batch=rng.randint(3, 5), n_heads=8, n_kv_heads=2, head_dim=rng.choice((6, 10)), bottleneck=3
         ),

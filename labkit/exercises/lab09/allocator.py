@@ -114,8 +114,13 @@ def _trace(case: AllocationTrace, draw: _Draw) -> list[list]:
             events.append(["malloc", ticket, size])
             live.append(ticket)
     if case.kind == "mixed":
-        # At least one segment that empty_cache gives back: larger than any other.
-        events += [["malloc", case.n_events, 50 * MiB], ["free", case.n_events, 0], ["empty_cache", 0, 0]]
+        # What empty_cache gives back at the end: a segment larger than any other, and all of the small pool.
+        sizes = {ticket: n_bytes for kind, ticket, n_bytes in events if kind == "malloc"}
+        last = (case.n_events, 50 * MiB), (case.n_events + 1, MiB)
+        events += [["malloc", ticket, n_bytes] for ticket, n_bytes in last]
+        small = [ticket for ticket in live if sizes[ticket] <= MiB]
+        events += [["free", ticket, 0] for ticket in (case.n_events, case.n_events + 1, *small)]
+        events.append(["empty_cache", 0, 0])
     return events
 
 
