@@ -32,6 +32,9 @@ class Layer:
     optimizer_factor: its bytes, this many times; "row": those of n weights, "peak": as FLOPs, "fixed": always 28.
     tokens_of, time_of: whether they are those of the step or of one micro-batch. counted: "tokens", "texts" or "steps"
     a second, or the "seconds" of a step or of "one token".
+    flops_square, weights_square, update_square: what stands for n**2 there: "n", "n*2", "1", "(n^2)", or "n^2" as
+    Python takes it, which flips bits of all that the signs around it bind more closely. rows_square: rows have n**2
+    numbers.
     """
 
     texts_alone: bool = False
@@ -51,6 +54,15 @@ class Layer:
     tokens_of: str = "step"
     time_of: str = "step"
     counted: str = "tokens"
+    flops_square: str = "n**2"
+    weights_square: str = "n**2"
+    update_square: str = "n**2"
+    rows_square: bool = False
+
+
+def squared(n: int, written: str) -> int:
+    """The square of n as it is written; of a bare n^2, as if nothing stood around it."""
+    return {"n**2": n**2, "n": n, "n*2": n * 2, "1": 1, "(n^2)": n ^ 2, "n^2": n ^ 2}[written]
 
 
 @lru_cache(maxsize=1024)
@@ -68,7 +80,9 @@ def rate(arguments: tuple, how: Layer = Layer()) -> float:
     n_products = 1 if how.joined else n_accumulate
     flops, n_bytes = cost_of_a_product(how, texts * n_accumulate // n_products, length, n, how.itemsize or itemsize)
     factors = {"itemsize": itemsize, "row": 1 / n, "peak": bandwidth / peak, "fixed": 28 / optimizer_bytes}
-    update_bytes = n * n * optimizer_bytes * factors.get(how.optimizer_factor, 1)
+    update_bytes = squared(n, how.update_square) * optimizer_bytes * factors.get(how.optimizer_factor, 1)
+    if how.update_square == "n^2":
+        update_bytes = (optimizer_bytes * n) ^ 2
     repeated = how.products * (n_products if how.time_of == "step" else 1)
     updates = {
         "each": n_accumulate,
@@ -118,6 +132,14 @@ def cost_of_a_product(how: Layer, texts: int, length: int, n: int, itemsize: int
         n_bytes = n * n * itemsize
     if not how.written:
         n_bytes -= rows * n * itemsize
+    flops *= squared(n, how.flops_square) / n**2
+    n_bytes += (squared(n, how.weights_square) - n**2) * itemsize
+    if how.flops_square == "n^2":
+        flops = (2 * rows * n) ^ 2
+    if how.weights_square == "n^2":
+        n_bytes = (n ^ (2 + 2 * rows * n)) * itemsize
+    if how.rows_square:
+        n_bytes += 2 * rows * (n**2 - n) * itemsize
     return flops * how.flops / 2, n_bytes * how.moved * how.bytes_count
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 
@@ -16,6 +17,15 @@ from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle, Tolerance
 ROUNDING = 1e-6
 HIDDEN = ("in the sum", "in each sum", "at once", "in each product", "in each maximum")
 """Ways to let the optimizer's traffic overlap with the products."""
+NO_SQUARES = ("n", "n*2", "(n^2)", "n^2")
+"""What is written for n**2."""
+SEVERAL_SQUARES = tuple(
+    Layer(flops_square=flops, weights_square=weights, update_square=update)
+    for mistakes in (("n",), ("n*2",), ("(n^2)", "n^2"))
+    for flops, weights, update in itertools.product(("n**2", *mistakes), repeat=3)
+    if (flops, weights, update).count("n**2") < 2
+)
+"""Two or three of the squares of a step, written in one wrong way."""
 
 
 def true_result(run: CaseRun[Call]) -> dict[str, float]:
@@ -74,6 +84,7 @@ THROUGHPUT = Oracle(
     tolerance=Tolerance(rtol=ROUNDING),
     call=call_by_names(ARGUMENTS),
     fact=how_far,
+    errors={"for ^": "In Python ^ is not a power: it works on the bits of whole numbers. Write n**2."},
     diagnose=(
         *not_written_yet(ARGUMENTS, is_blank),
         Hint(
@@ -202,8 +213,9 @@ THROUGHPUT = Oracle(
             "optimizer_bytes are bytes already: do not multiply them by itemsize.",
         ),
         Hint(
-            reckoned(Layer(optimizer_factor="row")),
-            "optimizer_bytes are those of one weight, and the layer has n² of them.",
+            reckoned(*(Layer(update_square=written) for written in NO_SQUARES)),
+            "optimizer_bytes are those of one weight, and the layer has n² of them. In Python that is n**2: n^2 works "
+            "on the bits of n.",
         ),
         Hint(
             reckoned(Layer(optimizer_factor="peak")),
@@ -214,8 +226,9 @@ THROUGHPUT = Oracle(
             "The optimizer's 28 bytes are fixed in your answer: optimizer_bytes says how many there are for a weight.",
         ),
         Hint(
-            reckoned(Layer(optimizer="never")),
-            "The optimizer is missing: once a step it moves optimizer_bytes for each of the n² weights.",
+            reckoned(Layer(optimizer="never"), Layer(update_square="1")),
+            "The optimizer is missing, or its bytes are those of one weight: once a step it moves optimizer_bytes for "
+            "each of the n² weights.",
         ),
         Hint(
             reckoned(Layer(tokens_of="micro-batch")),
@@ -231,9 +244,22 @@ THROUGHPUT = Oracle(
             "product.",
         ),
         Hint(
-            reckoned(Layer(bytes_count=False), Layer(weights_each="never"), Layer(weights_each="column")),
+            reckoned(
+                Layer(bytes_count=False),
+                Layer(weights_each="never"),
+                *(Layer(weights_square=written) for written in NO_SQUARES),
+            ),
             "The products' bytes are missing, or those of their n² weights: with few rows, reading the weights takes "
-            "longer than the arithmetic.",
+            "longer than the arithmetic. In Python n² is n**2: n^2 works on the bits of n.",
+        ),
+        Hint(
+            reckoned(Layer(rows_square=True)),
+            "A row has n numbers, not n²: a product moves 2bn of them, beside its n² weights.",
+        ),
+        Hint(
+            reckoned(*SEVERAL_SQUARES),
+            "n² is far too small in more than one place. A product has 2bn² FLOPs and n² weights, and the optimizer's "
+            "bytes are for n² weights, too. In Python that is n**2: n^2 works on the bits of n.",
         ),
         Hint(
             reckoned(Layer(times="bytes")),
