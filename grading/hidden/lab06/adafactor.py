@@ -14,7 +14,7 @@ def adafactor_cases(rng: random.Random) -> tuple[FactoredSteps, ...]:
         FactoredSteps(n_steps=rng.randint(10, 16), lr=0.6, beta2_decay=-0.7),
         FactoredSteps(n_steps=rng.randint(4, 8), jump=15.0, d=1.1),
         FactoredSteps(n_steps=5, n_experts=rng.randint(2, 5)),
-        FactoredSteps(n_steps=rng.randint(4, 8), n_groups=2, lr=0.08, n_experts=2),
+        FactoredSteps(n_steps=rng.randint(4, 8), n_groups=2, rare=True, lr=0.08, n_experts=2),
         FactoredSteps(n_steps=8, resumed_after=rng.randint(2, 6)),
         FactoredSteps(n_steps=rng.randint(3, 5), eps2=rng.uniform(3.5, 5.0)),
         FactoredSteps(n_steps=rng.randint(3, 5), lr=1e-3, grad_scale=rng.uniform(0.8e-4, 1.5e-4), eps1=1e-6, d=1e3),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from labkit.exercises.lab06.playing import Stepping, play, shapes_of
+from labkit.exercises.lab06.playing import RARE, Stepping, play, shapes_of
 from labkit.spec import Answer, Exercise, Tree
 
 
@@ -43,7 +43,11 @@ def factored_inputs(case: FactoredSteps, gen: torch.Generator) -> dict[str, Tree
     for step in range(case.n_steps):
         factor = case.grad_scale * (case.jump if step == case.n_steps - 1 else 1.0)
         grads.append(
-            {name: factor * scale * (0.5 + torch.randn(scale.shape, generator=gen)) for name, scale in scales.items()}
+            {
+                name: factor * scale * (0.5 + torch.randn(scale.shape, generator=gen))
+                for name, scale in scales.items()
+                if not (case.rare and name == RARE and step % 2 == 0)
+            }
         )
     return {"weights": weights, "grads": grads}
 
@@ -69,7 +73,7 @@ ADAFACTOR = Exercise(
         FactoredSteps(n_steps=12, lr=0.5),
         FactoredSteps(n_steps=6, jump=20.0, d=1.2),
         FactoredSteps(n_steps=5, n_experts=3),
-        FactoredSteps(n_steps=6, n_groups=2, lr=0.1),
+        FactoredSteps(n_steps=6, n_groups=2, rare=True, lr=0.1),
         FactoredSteps(n_steps=6, resumed_after=3),
         FactoredSteps(n_steps=4, eps2=4.0),  # more than the rms of the weights
         FactoredSteps(n_steps=4, lr=1e-3, grad_scale=1e-4, eps1=1e-6, d=1e3),

@@ -60,8 +60,46 @@ ADAFACTOR = Oracle(
     axis="numbers of steps, settings, shapes, and optimizers that are saved and loaded",
     fact=first_off,
     budgets=(Budget("saved_bytes", kept_bytes, TOO_MANY_BYTES), Budget("peak_bytes", peak_bytes, ONE_BY_ONE)),
+    errors={
+        "0.0 cannot be raised to a negative power": "The count of steps is 0 in the first step. Count the step before "
+        "you use it: `step` is the step being taken, from 1 on.",
+    },
     diagnose=(
         Hint(nothing_moved, "No weight has moved: change the parameter in place, with p.sub_(...)."),
+        Hint(moved_as("uphill"), "The weights climb up the gradient. Subtract the step."),
+        Hint(
+            moved_as("state lost"),
+            "After load_state_dict the moments began at zero again: keep everything in self.state[p].",
+        ),
+        Hint(
+            moved_as("one count for all", "one count in the group"),
+            "All parameters share one count of steps. Each has a count of its own, in self.state[p]: one whose p.grad "
+            "is None makes no step, and a loaded optimizer goes on from the count that was saved.",
+        ),
+        Hint(
+            moved_as("zeros in place of None"),
+            "A parameter without a gradient was stepped as if its gradient were zeros, so its means went on. A "
+            "parameter whose p.grad is None makes no step.",
+        ),
+        Hint(
+            moved_as("stops at None"),
+            "A parameter without a gradient ended the step for those that come after it. Go on with the next one: "
+            "`continue`, not `return`.",
+        ),
+        Hint(
+            moved_as("first group"),
+            "Every parameter was updated with the settings of one group. lr, beta2_decay, eps and d are those of the "
+            'group that the parameter is in: group["lr"].',
+        ),
+        Hint(
+            moved_as("means not kept", "factors not kept"),
+            "The new means are not kept: they go into self.state[p], in place with lerp_ or by an assignment there.",
+        ),
+        Hint(
+            moved_as("divided row kept", "root kept", "bounded estimate kept"),
+            "What self.state keeps was overwritten by a value worked out from it, and the next step goes on from "
+            "there. Only the running means themselves are kept: divide, bound and take roots in new tensors.",
+        ),
         Hint(
             moved_as("full"),
             "The second moment is that of every element, as Adam's. Adafactor keeps the means over rows and over "
@@ -90,6 +128,11 @@ ADAFACTOR = Oracle(
             "Rows and columns hold sums. They are means, or the estimate is too large by the length of a row.",
         ),
         Hint(
+            moved_as("sums of columns", "sums of rows", "divided by the sum"),
+            "A sum stands where a mean belongs. The row, the column and what their product is divided by are three "
+            "means.",
+        ),
+        Hint(
             moved_as("mean of the row not bounded"),
             "The mean of the rows is at least the first number of eps: row.mean(-2, keepdim=True).clamp(min=eps1).",
         ),
@@ -100,6 +143,16 @@ ADAFACTOR = Oracle(
         Hint(
             moved_as("eps1 added to the estimate"),
             "eps1 squared was added to the estimate. It only bounds it from below: clamp(min=eps1**2).",
+        ),
+        Hint(
+            moved_as("eps1 added to the root", "eps1 added below the root", "eps1 added to the mean"),
+            "eps1 was added. It only bounds two things from below: the mean of the rows, clamp(min=eps1), and, "
+            "squared, the estimate, clamp(min=eps1**2).",
+        ),
+        Hint(
+            moved_as("rows bounded"),
+            "The rows themselves were bounded by eps1. Only their mean is at least eps1: "
+            "row.mean(-2, keepdim=True).clamp(min=eps1).",
         ),
         Hint(
             moved_as("no bound on the estimate"),
@@ -154,6 +207,35 @@ ADAFACTOR = Oracle(
             "most d stays as it is.",
         ),
         Hint(
+            moved_as("clipping multiplies"),
+            "The update was multiplied by max(1, rms / d), which makes a large one larger still: divide.",
+        ),
+        Hint(
+            moved_as("each element clipped"),
+            "Each element was bounded for itself. Clipping divides the whole update by one number, max(1, rms / d), so "
+            "that its direction stays.",
+        ),
+        Hint(
+            moved_as("each matrix clipped", "scale of each matrix"),
+            "Each matrix of a stack has an rms of its own here. rms is taken over a whole parameter.",
+        ),
+        Hint(
+            moved_as("mean magnitude in clipping"),
+            "The update is clipped by its mean magnitude. The root mean square is x.square().mean().sqrt().",
+        ),
+        Hint(
+            moved_as("largest in clipping"),
+            "The update is clipped by its largest element. Clipping takes the root mean square, "
+            "x.square().mean().sqrt().",
+        ),
+        Hint(
+            moved_as(
+                *(f"{kind}deviation {of}" for kind in ("", "unbiased ") for of in ("in clipping", "for the scale"))
+            ),
+            "The standard deviation was taken for the root mean square. They differ where the mean is not 0: "
+            "x.square().mean().sqrt().",
+        ),
+        Hint(
             moved_as("clipped by the gradient"),
             "This rms is that of the gradient. Clipping takes that of the update, p.grad / estimate.sqrt().",
         ),
@@ -182,7 +264,7 @@ ADAFACTOR = Oracle(
             "The learning rate is the smaller of lr and 1 / sqrt(step), and yours is the larger one: min, not max.",
         ),
         Hint(
-            moved_as("one over step"),
+            moved_as("one over step", "rate by the decay"),
             "The learning rate falls too fast: it is min(lr, 1 / sqrt(step)), with the root.",
         ),
         Hint(
@@ -205,8 +287,9 @@ ADAFACTOR = Oracle(
             "max, not min.",
         ),
         Hint(
-            moved_as("scale of the update", "scale of the clipped update"),
-            "The step is relative to the size of the parameter: this rms is that of the weights, not of the update.",
+            moved_as("scale of the update", "scale of the clipped update", "scale of the gradient"),
+            "The step is relative to the size of the parameter: this rms is that of the weights, not of the update or "
+            "of the gradient.",
         ),
         Hint(
             moved_as("scale after the step", "scale after the whole step"),
@@ -256,8 +339,13 @@ ADAFACTOR = Oracle(
         ),
         Hint(moved_as("no root"), "The root is missing: the gradient is divided by the root of the estimate."),
         Hint(
-            moved_as("state lost"),
-            "After load_state_dict the moments began at zero again: keep everything in self.state[p].",
+            moved_as("root multiplied"),
+            "The gradient is multiplied by the root of the estimate. Divide by it: a step is about as large for small "
+            "gradients as for large ones.",
+        ),
+        Hint(
+            moved_as("eps of its own"),
+            'eps is fixed in your answer. Each group brings its own pair: eps1, eps2 = group["eps"].',
         ),
     ),
 )

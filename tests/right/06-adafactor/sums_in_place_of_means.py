@@ -11,7 +11,8 @@ class Adafactor(torch.optim.Optimizer):
         with torch.no_grad():
             for group in self.param_groups:
                 for p in group["params"]:
-                    self.one(p, group)
+                    if p.grad is not None:
+                        self.one(p, group)
 
     def one(self, p, group):
         state, g = self.state[p], p.grad
