@@ -18,6 +18,7 @@ SLACK_BYTES = 256 * KiB
 """For activations, and for what Python keeps."""
 ROUNDED = Tolerance(atol=2e-4, rtol=2e-5)
 """A hundredth of a step. AdamW divides a gradient by its own size: where that is nearly 0, rounding decides."""
+ANOTHER_ERROR = "What cannot be done is refused with a ValueError, and with no other error."
 
 
 @once
@@ -68,8 +69,11 @@ def refusal(run: CaseRun) -> str | None:
     if isinstance(run.case, Training):
         return None
     text = run.got["refusal"]
+    asked = f"{run.case.argument}={REFUSED[run.case.argument]!r}"
+    if "raised" in run.got:
+        return f"for {asked} no ValueError was raised, but {run.got['raised'][:120]}"
     if text is None:
-        return f"no ValueError was raised for {run.case.argument}={REFUSED[run.case.argument]!r}"
+        return f"no ValueError was raised for {asked}"
     if run.case.argument not in text:
         return f'the text of the ValueError is "{text[:80]}": it does not name {run.case.argument}'
     return None
@@ -124,9 +128,13 @@ def not_refused(argument: str) -> Callable[[CaseRun], object]:
     def when(run: CaseRun) -> object:
         if isinstance(run.case, Training) or run.case.argument != argument:
             return CANNOT_TELL
-        return run.got["refusal"] is None
+        return run.got["refusal"] is None and "raised" not in run.got
 
     return when
+
+
+def refused_otherwise(run: CaseRun) -> object:
+    return "raised" in run.got if isinstance(run.case, Asked) else CANNOT_TELL
 
 
 def called(run: Observation) -> str:
@@ -145,7 +153,16 @@ STEP_IN_BACKWARD = Oracle(
     judge=(inputs_untouched, weights, refusal),
     call=called,
     axis="numbers of layers and steps, tied and frozen parameters",
-    errors={"NotImplementedError": "What cannot be done is refused with a ValueError, and with no other error."},
+    errors={
+        "NotImplementedError": ANOTHER_ERROR,
+        "cannot register a hook on a tensor that doesn't require gradient": "Go over model.parameters(), and leave out "
+        "those whose requires_grad is False: a frozen parameter gets no gradient. (What state_dict() gives needs none "
+        "either.)",
+        "but hook returned": "PyTorch takes what a hook returns for a new gradient. A lambda returns its value: write "
+        "a function that returns nothing.",
+        "'NoneType' object is not callable": "None was called. Is it the hook? step(...) in the call that registers "
+        "it runs at once, and what it returns is registered. Register a function for later: partial(step, optimizer).",
+    },
     budgets=(
         Budget(
             "peak_bytes",
@@ -188,6 +205,7 @@ STEP_IN_BACKWARD = Oracle(
             moved_as("clips each"),
             "Each tensor was clipped by its own norm, which nobody asked for: without max_norm nothing is clipped.",
         ),
+        Hint(refused_otherwise, ANOTHER_ERROR),
         Hint(
             not_refused("max_norm"),
             "Clipping by the global norm has to be refused: the norm of all gradients is known when the last one is "
