@@ -114,8 +114,8 @@ def found_by(*trials: Trial) -> Callable[[CaseRun[Capped]], object]:
 def other_length(run: CaseRun[Capped]) -> object:
     """The size is what texts of another length find."""
     lengths = run.tree["lengths"]
-    middle = sorted(lengths)[len(lengths) // 2]
-    guesses = {min(lengths), middle, sum(lengths) // len(lengths), lengths[0], lengths[-1]}
+    ordered, mean = sorted(lengths), sum(lengths) / len(lengths)
+    guesses = {ordered[0], ordered[len(lengths) // 2], ordered[-2], lengths[0], lengths[-1], int(mean), math.ceil(mean)}
     wrong = {largest(run.case, Trial(length=length)) for length in guesses}
     return run.got["micro_batch"] in wrong - {largest(run.case)}
 
@@ -168,7 +168,11 @@ def how_far(run: CaseRun[Capped]) -> str | None:
     peak = peak_bytes(run.case, size)
     verdict = "does not fit" if peak > run.case.cap_bytes else "fits"
     right = f"the largest that fits is {best}" if (best := largest(run.case)) else "not even one text fits"
-    return f"training with {size} texts takes {peak:,} bytes and {verdict} into {run.case.cap_bytes:,}; {right}"
+    return f"training with {texts(size)} takes {peak:,} bytes and {verdict} into {run.case.cap_bytes:,}; {right}"
+
+
+def texts(n: int) -> str:
+    return "1 text" if n == 1 else f"{n} texts"
 
 
 def called(run: Observation) -> str:
@@ -186,6 +190,9 @@ FIND_BATCH = Oracle(
     call=called,
     fact=how_far,
     axis="caps, model sizes and global batches",
+    errors={
+        "by zero": "Where not even one text fits, the largest micro-batch is 0: return (0, 0) before you divide by it.",
+    },
     places={"micro_batch": "micro_batch", "n_accumulate": "n_accumulate"},
     diagnose=(
         Hint(
@@ -206,8 +213,13 @@ FIND_BATCH = Oracle(
             "first, and only then try again.",
         ),
         Hint(
-            lambda run: largest(run.case) == 0 and run.got["micro_batch"] != 0,
+            lambda run: largest(run.case) == 0 and (run.got["micro_batch"], run.got["n_accumulate"]) != (0, 0),
             "Not even one text fits here: return (0, 0).",
+        ),
+        Hint(
+            lambda run: largest(run.case) > 0 and run.got["micro_batch"] == 0,
+            "Every size was taken for one that does not fit. Does a trial that runs to its end return True, and does "
+            "`except` catch nothing but torch.OutOfMemoryError?",
         ),
         Hint(
             found_by(
@@ -261,6 +273,11 @@ FIND_BATCH = Oracle(
             lambda run: right_size(run) and run.got["n_accumulate"] < n_windows(run.case, run.got["micro_batch"]),
             "Some texts of the global batch are left out: round the number of micro-batches up. The last one may be "
             "smaller.",
+        ),
+        Hint(
+            lambda run: right_size(run) and run.got["n_accumulate"] == run.case.global_batch // largest(run.case) + 1,
+            "One micro-batch is added even where the texts of the global batch fill whole ones: round up instead of "
+            "adding 1.",
         ),
         Hint(
             lambda run: run.got["micro_batch"] == largest(run.case) - 1,
