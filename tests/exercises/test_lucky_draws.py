@@ -27,6 +27,8 @@ DRAWS = (
     ("03-train-step/divides_by_hand_as_well", 0),
     ("03-underflow/never_below_one", 4),
     ("03-underflow/scales_for_most_of_them", 8),
+    ("04-alignment/multiprocessors_of_an_a100", 2),
+    ("05-chunked-loss/dw_made_anew_for_each_chunk", 8),
     ("06-muon/in_bfloat16", 14),
     ("07-length-buckets/mask_of_ones", 1),
     ("07-length-buckets/padding_has_labels", 2),

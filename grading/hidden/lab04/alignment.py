@@ -11,12 +11,13 @@ TILES = ((256, 128), (128, 256), (128, 64), (64, 256))
 
 
 def shapes(rng: random.Random) -> tuple[Call, ...]:
-    """Tiles in both orientations, a grid that fits exactly, one of full tiles of which a few make a second wave, one
-    with a last row of tiles that is nearly empty and makes a second wave, numbers to pad, one of them by much and one
-    not at all; in the last one, every other power of two gives another number. None lies just below a multiple of 128,
-    which would not tell bytes from numbers.
+    """Tiles in both orientations, a grid that fits exactly in so many waves that with another chip's multiprocessors
+    they are off by more than one, one of full tiles of which a few make a second wave, one with a last row of tiles
+    that is nearly empty and makes a second wave, numbers to pad, one of them by much and one not at all; in the last
+    one, every other power of two gives another number. None lies just below a multiple of 128, which would not tell
+    bytes from numbers.
     """
-    n_sms, across, down = rng.choice((80, 114, 132)), rng.randint(3, 6), rng.randint(5, 8)
+    n_sms, across, down = rng.choice((80, 114, 132)), rng.randint(40, 60), rng.randint(5, 8)
     return (
         *(
             Call("tiles_and_waves", (rng.randint(900, 5000), rng.randint(900, 5000), *tile, n_sms))

@@ -9,13 +9,17 @@ from labkit.exercises.lab05.chunked_loss import Head
 
 
 def head_cases(rng: random.Random) -> tuple[Head, ...]:
-    """A last chunk of one token, one that is silent, an upstream gradient, a single chunk longer than all."""
+    """A last chunk of one token, one that is silent, an upstream gradient, a single chunk longer than all.
+
+    With one token left over, dW is larger than dx: of what is held, only the largest is named.
+    """
+    n_tokens = 96 * rng.randint(4, 5) + 1
     return (
         Head(512, rng.randint(12, 20), 512, 64, ignored=0.35),
         Head(
-            96 * rng.randint(4, 5) + 1,
+            n_tokens,
             24,
-            rng.randint(380, 420),
+            n_tokens + rng.randint(10, 40),
             96,
             ignored=0.4,
             upstream=rng.choice((0.5, 3.0)),
