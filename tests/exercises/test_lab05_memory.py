@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from grading.demo.examples import example
 from grading.hidden import Secret, hidden_of
 from grading.supervisor.witness import SLACK_BYTES
 from labkit import exercises
-from labkit.exercises.lab05.chunked_loss import Head
+from labkit.exercises.lab05.chunked_loss import Head, head_inputs
 from labkit.observe import gather_answers, make_inputs, observe
 from labkit.oracles import oracle_of
-from labkit.oracles.lab05.chunked_loss import peak_bytes
+from labkit.oracles.lab05.chunked_loss import expected, peak_bytes
+from labkit.oracles.lab05.chunked_mistakes import averages_means, mean_of_means
 from labkit.spec import CaseRun, MiB, Observation
 from tests.exercises.harness import answers_in, solution_of
 
@@ -65,3 +67,13 @@ def test_a_breach_stands_out_by_far_more_than_the_slack(name: str) -> None:
     run, limit = memory_run(wrong.exercise, wrong.source)
     assert run.trouble is None
     assert run.measured["peak_bytes"] >= limit + 64 * MiB > limit + 2 * SLACK_BYTES
+
+
+def test_a_loss_as_large_as_the_mean_of_means_is_none_without_the_last_chunks_gradient() -> None:
+    case = Head(n_tokens=70, n_vocab=40, chunk_size=32)
+    tree = head_inputs(case, torch.Generator().manual_seed(1))
+    run = CaseRun(case, tree, expect=expected)
+    got = {**run.expected, "loss": mean_of_means(run)}
+    assert averages_means(CaseRun(case, tree, got=got, expect=expected)).item() is True
+    without_the_last = {**got, "dx": torch.cat([got["dx"][:64], torch.zeros(6, case.width)])}
+    assert averages_means(CaseRun(case, tree, got=without_the_last, expect=expected)) is False
