@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from labkit.exercises.lab07.memory_map import EARLIER, Corpus
+from labkit.exercises.lab07.memory_map import EARLIER, N_LARGE_DOCUMENTS, Corpus
 from labkit.oracles.lab07.mapped import (
     all_documents,
     all_windows,
@@ -53,8 +53,20 @@ def read_as_16_bits(run: CaseRun[Corpus]) -> object:
     return torch.equal(torch.cat(run.got["windows"]).to(torch.int64), torch.from_numpy(wrong))
 
 
+def as_in_the_file(run: CaseRun[Corpus]) -> bool:
+    of_the_file = torch.uint16 if run.case.dtype is np.uint16 else torch.uint32
+    return files(run) is None and run.got["windows"][0].dtype == of_the_file
+
+
 def not_int64(run: CaseRun[Corpus]) -> bool:
-    return files(run) is None and run.got["windows"][0].dtype != torch.int64
+    """The right tokens, in another dtype."""
+    found = torch.cat(run.got["windows"])
+    return files(run) is None and found.dtype != torch.int64 and torch.equal(found.to(torch.int64), tokens(run))
+
+
+def objects_for_documents(run: CaseRun[Corpus]) -> bool:
+    """As much as a list of numbers takes: a pointer of 8 bytes each, and an object of 32."""
+    return not loaded(run) and run.got["kept_bytes"] > 32 * N_LARGE_DOCUMENTS
 
 
 def last_window_lost(run: CaseRun[Corpus]) -> object:
@@ -141,9 +153,14 @@ MEMORY_MAP = Oracle(
             "Large tokens come out negative: the file was read as signed numbers. Read uint16 or uint32.",
         ),
         Hint(
-            not_int64,
+            as_in_the_file,
             "The tokens have the dtype of the file. An embedding takes int64: convert what was cut out of the map, and "
             "only that, with astype(np.int64).",
+        ),
+        Hint(
+            not_int64,
+            "The tokens are right, and have another dtype than int64, in which a loss takes its labels. Convert what "
+            "was cut out of the map with astype(np.int64).",
         ),
         Hint(
             read_as_16_bits,
@@ -154,7 +171,12 @@ MEMORY_MAP = Oracle(
             "The last window is lost, because it is not full. Round up in len().",
         ),
         Hint(
-            lambda run: all_windows(run) is None and run.got["past_end"] is not None,
+            lambda run: all_windows(run) is None and run.got["past_end"].startswith("raises"),
+            "Past the last window there is an error, and it is no IndexError. That is the one which tells a for loop, "
+            "and whatever else takes the dataset for a sequence, that it ends here.",
+        ),
+        Hint(
+            lambda run: all_windows(run) is None and run.got["past_end"].startswith("returns"),
             "A for loop over the dataset never ends: it asks for item 0, 1, 2, ... until an IndexError. A slice past "
             "the end of an array is empty and raises nothing, so raise it yourself where index >= len(self).",
         ),
@@ -168,7 +190,7 @@ MEMORY_MAP = Oracle(
             "The whole file is in memory. Map it with np.memmap, cut a window out of the map, and convert only that.",
         ),
         Hint(
-            lambda run: keeps_little(run) is not None,
+            objects_for_documents,
             "There is an object for each document. Keep the boundaries in one array, or map them as well.",
         ),
         Hint(
