@@ -43,6 +43,17 @@ def holds_lengths(run: CaseRun[Packing]) -> bool:
     return each_once(run) is not None and torch.equal(run.got["order"].sort().values, run.tree["lengths"].sort().values)
 
 
+def numbers_of_the_sorted(run: CaseRun[Packing]) -> bool:
+    """Every window fits if document n is the n-th by length, the shortest or the longest first."""
+    if each_once(run) is not None or fit(run) is None:
+        return False
+    for longest_first in (True, False):
+        lengths = run.tree["lengths"].sort(descending=longest_first).values[run.got["order"]]
+        if all(int(of_window.sum()) <= run.case.window for of_window in lengths.split(run.got["sizes"].tolist())):
+            return True
+    return False
+
+
 def pack_is_right(run: CaseRun[Packing]) -> bool:
     return each_once(run) is None and fit(run) is None
 
@@ -101,6 +112,12 @@ PACKING = Oracle(
             lambda run: each_once(run) is not None and bool((counts(run) == 0).any()) and fit(run) is None,
             "Documents are lost. Look at what happens to the window that is still open when the loop ends, and to a "
             "document that fits into no open window.",
+        ),
+        Hint(
+            numbers_of_the_sorted,
+            "The windows hold places in the sorted list of lengths, so other documents fill them. A document "
+            "keeps its number: sort the numbers by their lengths, sorted(range(len(lengths)), key=...), and leave "
+            "lengths as it is.",
         ),
         Hint(
             lambda run: each_once(run) is None and fit(run) is not None,
