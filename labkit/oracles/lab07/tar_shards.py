@@ -61,6 +61,14 @@ def in_order_of_reading(run: CaseRun[Shards]) -> object:
     return as_read(run) if is_long(run) and not is_short_buffer(run) else CANNOT_TELL
 
 
+def last_parts_only(run: CaseRun[Shards]) -> object:
+    """CANNOT_TELL where samples have one part."""
+    if len(run.case.extensions) == 1:
+        return CANNOT_TELL if every_sample(run) is None else False
+    found = result(run)["parts"]
+    return bool(found) and all(list(parts) == [run.case.extensions[-1]] for parts in found)
+
+
 def other_extensions(run: CaseRun[Shards]) -> object:
     """Only where an extension has a dot, samples have other parts. CANNOT_TELL where none has one."""
     if all("." not in name for name in run.case.extensions):
@@ -120,6 +128,11 @@ TAR_SHARDS = Oracle(
                 and 0 < len(missing(run)) <= run.case.buffer_size
             ),
             "What is in the buffer when the last shard ends is never yielded.",
+        ),
+        Hint(
+            last_parts_only,
+            "Of each sample there is only the part that was read last: it has replaced the others. The files of a "
+            "sample come one by one, so add each to the dictionary of its sample.",
         ),
         Hint(
             other_extensions,
