@@ -129,6 +129,17 @@ def never_scaled_clip_first(parameters: list[torch.nn.Parameter], max_norm: floa
     multiply(parameters, 1 / scale)
 
 
+def divided_loss(parameters: list[torch.nn.Parameter], max_norm: float, scale: float) -> None:
+    multiply(parameters, scale**-2)
+    clip(parameters, max_norm, scale)
+
+
+def clip_to_a_divided_norm(parameters: list[torch.nn.Parameter], max_norm: float, scale: float) -> None:
+    multiply(parameters, scale)
+    clip(parameters, max_norm / scale, scale)
+    multiply(parameters, 1 / scale)
+
+
 def never_unscaled(parameters: list[torch.nn.Parameter], max_norm: float, scale: float) -> None:
     multiply(parameters, scale)
     clip(parameters, max_norm, scale)

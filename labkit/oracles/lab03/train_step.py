@@ -22,6 +22,8 @@ from labkit.oracles.lab03.step_mistakes import (
     as_if,
     by_value,
     clip_then_unscale,
+    clip_to_a_divided_norm,
+    divided_loss,
     each_by_itself,
     first_alone,
     in_float32,
@@ -78,9 +80,11 @@ def loss_is(power: int) -> Callable[[CaseRun[Steps]], object]:
 
 
 NEVER_SCALED = (
-    "The updates are too small by a factor of the scale: backward was not called on scaler.scale(loss), or the "
-    "gradients were divided twice. scaler.step divides them unless scaler.unscale_ has."
+    "The updates are too small, by a factor of the scale or more. Either backward was not called on "
+    "scaler.scale(loss), or something was divided by the scale that should not be: the loss, max_norm, or gradients "
+    "that scaler.unscale_ or scaler.step divides as well."
 )
+"""Far below the last bit of a weight these look the same."""
 
 
 def in_words(run: Observation) -> str:
@@ -180,6 +184,8 @@ TRAIN_STEP = Oracle(
         ),
         Hint(as_if(never_scaled, slack=5.0), NEVER_SCALED),
         Hint(as_if(never_scaled_clip_first, slack=5.0), NEVER_SCALED),
+        Hint(as_if(divided_loss, slack=5.0), NEVER_SCALED),
+        Hint(as_if(clip_to_a_divided_norm, slack=5.0), NEVER_SCALED),
         Hint(
             as_if(never_unscaled),
             "The optimizer received gradients that are still scaled: scaler.unscale_ or scaler.step must divide them.",

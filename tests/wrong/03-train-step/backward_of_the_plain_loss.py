@@ -1,4 +1,4 @@
-# hint: too small by a factor of the scale
+# hint: too small, by a factor of the scale
 def train_step(model, x, y, optimizer, scaler, max_norm, dtype):
     optimizer.zero_grad()
     with torch.autocast(x.device.type, dtype=dtype):

@@ -1,4 +1,4 @@
-# hint: divided twice
+# hint: divides as well
 def train_step(model, x, y, optimizer, scaler, max_norm, dtype):
     optimizer.zero_grad()
     with torch.autocast(x.device.type, dtype=dtype):
