@@ -26,6 +26,11 @@ LEAST_CUT = 0.3
 """The same where the new weights are cut: their noise is gone, that of the moments is not."""
 SQUARE_RTOL = 0.02
 """Of the mean second moment: chance moves it by less than a tenth of this."""
+MISTAKES = (
+    *("no decay", "decay not times lr", "l2", "no correction", "no first correction", "no second correction"),
+    *("betas swapped", "no root", "uphill"),
+)
+"""Adam's, which `exactly` can make."""
 
 TOO_MANY_BYTES = (
     "More than four bytes per weight stay alive after a step: the two moments are bfloat16, and there is no float32 "
@@ -61,16 +66,21 @@ def exactly(run: CaseRun[Bf16Steps], mistake: str = "") -> Ended:
     case = run.case
     weight, grads = run.tree["weights"].double(), run.tree["grads"].double()
     mean, square, variance, of_mean = (torch.zeros_like(weight) for _ in range(4))
+    beta1, beta2 = (case.beta2, case.beta1) if mistake == "betas swapped" else (case.beta1, case.beta2)
     for step, grad in enumerate(grads, start=1):
         if mistake == "l2":
             grad = grad + case.weight_decay * weight
-        mean = case.beta1 * mean + (1 - case.beta1) * grad
-        square = case.beta2 * square + (1 - case.beta2) * grad**2
-        one, two = (1, 1) if mistake == "no correction" else (1 - case.beta1**step, 1 - case.beta2**step)
+        mean = beta1 * mean + (1 - beta1) * grad
+        square = beta2 * square + (1 - beta2) * grad**2
+        one = 1 if mistake in ("no correction", "no first correction") else 1 - beta1**step
+        two = 1 if mistake in ("no correction", "no second correction") else 1 - beta2**step
         shrunk = 0.0 if mistake in ("l2", "no decay") else case.lr * case.weight_decay
+        shrunk = case.weight_decay if mistake == "decay not times lr" else shrunk
         gap = gap_at(weight)
-        of_mean = case.beta1**2 * of_mean + gap_at(mean) ** 2 / 4
-        moved = weight * shrunk + case.lr * (mean / one) / ((square / two).sqrt() + case.eps)
+        of_mean = beta1**2 * of_mean + gap_at(mean) ** 2 / 4
+        below = square / two if mistake == "no root" else (square / two).sqrt()
+        adam = case.lr * (mean / one) / (below + case.eps)
+        moved = weight * shrunk + (-adam if mistake == "uphill" else adam)
         share = (moved.abs() / gap) % 1  # of a gap, which is the chance of one gap more
         weight = weight - moved
         variance = variance + gap**2 * share * (1 - share)
@@ -119,7 +129,7 @@ def find_in_weights(run: CaseRun[Bf16Steps]) -> Fault | None:
     if (got == start).all():
         return Fault("stalls", f"after {case.n_steps} steps no weight has changed")
     off, most = (mean - right).abs(), allowed(case)
-    for mistake in ("no decay", "l2", "no correction"):
+    for mistake in MISTAKES:
         # First, for they change how far chance moves a weight, too.
         wrong = exactly(run, mistake).weight
         if off.max() > most >= (mean - wrong).abs().max() and (right - wrong).abs().max() > most:
@@ -258,9 +268,19 @@ BF16_STATES = Oracle(
             "The decay went into the gradient. AdamW shrinks the weight itself, by 1 - lr * weight_decay.",
         ),
         Hint(
-            found("no correction"),
+            found("no correction", "no first correction", "no second correction"),
             "The moments are not corrected: divide them by 1 - beta1**step and 1 - beta2**step.",
         ),
+        Hint(
+            found("decay not times lr"),
+            "The weights decay too fast: the factor is 1 - lr * weight_decay, not 1 - weight_decay.",
+        ),
+        Hint(found("betas swapped"), "The betas are swapped: the first belongs to exp_avg."),
+        Hint(
+            found("no root"),
+            "The root is missing: the update divides by the square root of the corrected exp_avg_sq.",
+        ),
+        Hint(found("uphill"), "The weights climb up the gradient. Subtract the step."),
         Hint(
             found("toward zero"),
             "On average the weights end too close to zero. Cutting bits off rounds toward zero every time; the noise "
