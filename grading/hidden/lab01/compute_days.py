@@ -9,8 +9,8 @@ from labkit.exercises.lab01.function_calls import Call
 
 
 def shape(rng: random.Random, recompute: bool) -> Call:
-    """A model in which attention and output layer each take 5 to 20 % of the whole, and seq is not hidden."""
-    hidden, n_layers = 64 * rng.randint(3, 16), rng.randint(2, 8)
+    """A model in which attention and output layer each take 5 to 20 %. seq is not hidden, n_layers not 2."""
+    hidden, n_layers = 64 * rng.randint(3, 16), rng.randint(3, 9)
     seq = hidden * rng.choice((2, 3, 5)) // 4
     vocab = n_layers * hidden * rng.randint(320, 360) // 100
     return Call("flops_per_iteration", (rng.choice((5, 7, 9)), seq, n_layers, hidden, vocab, recompute))

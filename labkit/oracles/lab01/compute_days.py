@@ -23,6 +23,7 @@ from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 WITHIN = 1e-6
 """For rounding alone: every amount follows exactly from the arguments."""
 HOUR_S, DAY_S = 3600, 86400
+Term = float | Callable[[int, int, int, int], float]
 
 
 def _meta(*shape: int) -> torch.Tensor:
@@ -179,6 +180,42 @@ def of_one_sequence(batch, *others) -> float:
     return iteration_flops(batch, *others) / batch
 
 
+def with_terms(dense: Term = 1, attention: Term = 1, head: Term = 1) -> Callable[..., float]:
+    """With the products with a layer's weights, the attention's two and the output layer's times these.
+
+    A factor may depend on (batch, seq, n_layers, hidden).
+    """
+
+    def flops(batch, seq, n_layers, hidden, vocab, recompute) -> float:
+        all_of_head = head_flops(batch, seq, hidden, vocab)
+        layers = iteration_flops(batch, seq, n_layers, hidden, vocab, recompute) - all_of_head
+        again = attention_flops(batch, seq, hidden, False) if recompute else 0
+        products = n_layers * (attention_flops(batch, seq, hidden, True) + again)
+        terms = zip((layers - products, products, all_of_head), (dense, attention, head))
+        return sum(term * (by(batch, seq, n_layers, hidden) if callable(by) else by) for term, by in terms)
+
+    return flops
+
+
+def by_hidden(power: int) -> Term:
+    return lambda batch, seq, n_layers, hidden: hidden**power
+
+
+def counted_in_forwards(of_layers: tuple[int, int], of_head: int) -> Callable[..., float]:
+    """With a layer and the output layer as so many forward passes; of_layers: without recomputation, and with it."""
+
+    def flops(batch, seq, n_layers, hidden, vocab, recompute) -> float:
+        layers = n_layers * layer_flops(batch, seq, hidden, False)
+        return of_layers[recompute] * layers + of_head / 3 * head_flops(batch, seq, hidden, vocab)
+
+    return flops
+
+
+def forward_alone(n_params, n_tokens, n_gpus, flops_per_gpu, recompute) -> float:
+    """2 FLOPs for a parameter and token, and with recomputation 6 in place of 8."""
+    return 3 / 4 if recompute else 1 / 3
+
+
 def is_rounded(found: float, right: float) -> bool:
     return found in (math.floor(right), math.ceil(right), *(round(right, digits) for digits in range(4)))
 
@@ -246,6 +283,39 @@ COMPUTE_DAYS = Oracle(
             "That is one layer, with the output layer: there are n_layers of the former.",
         ),
         Hint(
+            flops_are(
+                *(with_terms(dense=by) for by in (by_hidden(-1), by_hidden(1))),
+                *(with_terms(attention=by) for by in (by_hidden(-1), by_hidden(1), lambda b, s, n, h: 1 / s)),
+            ),
+            "An exponent is off. A layer's forward pass is 24 b s h² + 4 b s² h: h is squared in the first term, s in "
+            "the second.",
+        ),
+        Hint(
+            flops_are(
+                with_terms(attention=lambda b, s, n, h: 1 / b),
+                *(with_terms(head=by) for by in (lambda b, s, n, h: 1 / b, lambda b, s, n, h: 1 / s)),
+            ),
+            "A factor is missing in one of the terms: every product is made for all batch sequences, and the output "
+            "layer for each of their seq tokens.",
+        ),
+        Hint(
+            flops_are(with_terms(attention=lambda b, s, n, h: 1 / n)),
+            "n_layers multiplies both terms of F: put the sum in parentheses.",
+        ),
+        Hint(
+            flops_are(*(with_terms(dense=by) for by in (1 / 2, 1 / 3, 2 / 3))),
+            "The products with the weights of a layer are not all there. It has 12 h² weights, 4 in the attention and "
+            "8 behind it, and each takes 2 FLOPs for a token: 24 b s h².",
+        ),
+        Hint(
+            flops_are(
+                *(counted_in_forwards(passes, 3) for passes in ((3, 5), (2, 3))),
+                *(counted_in_forwards(passes, n) for passes, n in (((2, 3), 2), ((4, 5), 4))),
+            ),
+            "The backward pass takes twice as much as a forward pass, because each product has two gradients. So a "
+            "layer takes 1 + 2 = 3 forwards, with recomputation 4, and the output layer 3.",
+        ),
+        Hint(
             off_by("flops_per_iteration", 1e-9, 1e-12, 1e-15),
             "Return FLOPs, not multiples of 10**9 or 10**12 of them.",
         ),
@@ -271,8 +341,45 @@ COMPUTE_DAYS = Oracle(
             "A factor is missing: each token takes 6 FLOPs per parameter, or 8 with recomputation, not 1 or 2.",
         ),
         Hint(
-            off_by("training_dollars", 1 / 24, 1 / 24**2, lambda days, n_gpus, price: 1 / n_gpus),
-            "The price is per GPU and hour: days x 24 hours x n_gpus.",
+            off_by("training_days", 60, 1 / 365),
+            "A day has 24 x 60 x 60 = 86,400 seconds.",
+        ),
+        Hint(
+            off_by(
+                "training_days",
+                lambda n_params, n_tokens, n_gpus, rate, recompute: n_gpus**2,
+                lambda n_params, n_tokens, n_gpus, rate, recompute: rate**2,
+            ),
+            "The time is multiplied by n_gpus or by flops_per_gpu, and should be divided by both. Without parentheses "
+            "a / b * c multiplies by c: write flops / (n_gpus * flops_per_gpu).",
+        ),
+        Hint(
+            off_by("training_days", forward_alone),
+            "A token takes 2 FLOPs per parameter forward and 4 backward: 6, or 8 where the forward pass is recomputed.",
+        ),
+        Hint(
+            any_of(
+                off_by("training_days", *(lambda *numbers, at=at: 1 / numbers[at] for at in (0, 1))),
+                off_by("mfu", *(lambda *numbers, at=at: 1 / numbers[at] for at in (0, 1))),
+            ),
+            "Every token goes through every parameter: n_params times n_tokens, and 6 or 8 FLOPs for each pair.",
+        ),
+        Hint(
+            off_by(
+                "mfu",
+                lambda n_params, n_tokens, gpu_hours, peak: (HOUR_S * peak) ** 2,
+                lambda n_params, n_tokens, gpu_hours, peak: peak**2,
+            ),
+            "Without parentheses a / b * c multiplies by c. All of gpu_hours * 3600 * peak_flops divides.",
+        ),
+        Hint(
+            off_by(
+                "training_dollars",
+                *(1 / 24, 1 / 24**2, HOUR_S),
+                *(lambda days, n_gpus, price: 1 / n_gpus, lambda days, n_gpus, price: 1 / n_gpus**2),
+                lambda days, n_gpus, price: 1 / price,
+            ),
+            "The price is per GPU and hour: days x 24 hours x n_gpus x dollars_per_gpu_hour.",
         ),
         Hint(
             off_by("mfu", 4 / 3),
