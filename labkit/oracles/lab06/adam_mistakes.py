@@ -69,6 +69,8 @@ MISTAKES = (
     "corrections multiplied",
     "eps after the division",
     "mean begins with the gradient",
+    *("count times the betas", "count times beta1", "count times beta2"),
+    *("powers of what is new", "power of what is new in the mean", "power of what is new in the square"),
 )
 
 
@@ -129,6 +131,14 @@ class Mistaken(torch.optim.Optimizer):
         one, two = 1 - beta1**by_step, 1 - (beta1 if is_("beta1 in both corrections") else beta2) ** by_step
         if is_("factors without powers"):
             one, two = 1 - beta1, 1 - beta2
+        if self.mistake in ("count times the betas", "count times beta1"):
+            one = 1 - beta1 * step
+        if self.mistake in ("count times the betas", "count times beta2"):
+            two = 1 - beta2 * step
+        if self.mistake in ("powers of what is new", "power of what is new in the mean"):
+            one = (1 - beta1) ** step
+        if self.mistake in ("powers of what is new", "power of what is new in the square"):
+            two = (1 - beta2) ** step
         if is_("corrections multiplied"):
             one, two = 1 / one, 1 / two
         if is_("corrections swapped"):

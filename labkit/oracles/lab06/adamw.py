@@ -150,6 +150,14 @@ STEP_HINTS = (
         "The corrections are those of the next step: `step` counts from 1, and is the step being taken.",
     ),
     Hint(
+        moved_as("count times the betas", "count times beta1", "count times beta2"),
+        "The count of steps multiplies a beta. In a correction it is the exponent: 1 - beta**step.",
+    ),
+    Hint(
+        moved_as("powers of what is new", "power of what is new in the mean", "power of what is new in the square"),
+        "The power belongs to beta alone: 1 - beta**step, not (1 - beta)**step.",
+    ),
+    Hint(
         moved_as("corrections swapped"),
         "The corrections are swapped: 1 - beta1**step belongs to exp_avg, 1 - beta2**step to exp_avg_sq.",
     ),
