@@ -55,8 +55,8 @@ for name, scale in {"matrix, σ = 0.02": None, "norm, all 1": 1.0}.items():
 #
 # $$m \leftarrow \beta_1 m + (1 - \beta_1)\, g \qquad\quad v \leftarrow \beta_2 v + (1 - \beta_2)\, g^2$$
 #
-# Both start at zero. After $t$ steps the factors of all gradients add up to $1 - \beta^t$ instead of 1, so both are
-# too small at first. Dividing by this sum corrects it. The weight then moves by
+# Both start at zero. In a mean of $t$ steps the coefficients of the gradients add up to $1 - \beta^t$ instead of 1, so
+# both moments are too small at first. Dividing by this sum corrects them. The weight then moves by
 #
 # $$\text{lr} \cdot \frac{\hat m}{\sqrt{\hat v} + \varepsilon} \qquad\text{with}\quad \hat m = \frac{m}{1 - \beta_1^t},
 # \quad \hat v = \frac{v}{1 - \beta_2^t}$$
@@ -198,8 +198,10 @@ guesses.settle("step at a gradient of 1e-8", step_size(1e-8))
 # a loss scale, or a sum in place of a mean, does not show in the loss curve. With $\varepsilon$ inside the root,
 # $\sqrt{\hat v + \varepsilon}$, the same 1e-8 would already act on gradients of 1e-4.
 #
-# Now your AdamW beside PyTorch's on a small language model of 21 thousand parameters. "State" is what stays alive after
-# a step, and an operation is one call into PyTorch's C++ code: on a GPU, about one kernel launch.
+# Now your AdamW beside PyTorch's on a small language model of 21 thousand parameters. Its data are a Markov chain of 64
+# tokens: each token is drawn from probabilities that depend on the token before it alone, and the model learns these.
+# "State" is what stays alive after a step, and an operation is one call into PyTorch's C++ code: on a GPU, about one
+# kernel launch.
 
 # %%
 costs = lab06.compare(
@@ -277,8 +279,8 @@ guesses.settle("v in bfloat16 at the end", stuck)
 # %% [markdown]
 # [[exercise 06-bf16-states]]
 #
-# Write `BF16AdamW.step()`: AdamW as before, for parameters and gradients in bfloat16. The state of a parameter is
-# `exp_avg` and `exp_avg_sq`, both bfloat16 and of its shape, and a count of steps. Nothing else may stay alive after
+# Write `BF16AdamW.step()`: AdamW as before, for parameters and gradients in bfloat16. `self.state[p]` holds `exp_avg`
+# and `exp_avg_sq`, both bfloat16 and of the parameter's shape, and a count of steps. Nothing else may stay alive after
 # the step. Compute in float32, and round the new weight and the new moments by chance. `lab06.stochastic_round(x,
 # generator)` rounds a float32 tensor to bfloat16; use it, or the one that you wrote in lab 02. All draws come from
 # `self.generator`.
@@ -604,8 +606,9 @@ guesses.take("rows and columns of T5-3B", None, unit="MB")
 #
 # Write `Adafactor.step()` with the formulas above. The settings of a group are `"lr"`, `"beta2_decay"` (the −0.8),
 # `"eps"` (the pair $\varepsilon_1, \varepsilon_2$) and `"d"`. rms is taken over a whole parameter, before its step. The
-# rows and columns are the last two axes. Keep the state in `self.state[p]`. The check compares with
-# `torch.optim.Adafactor` after every step, and counts the bytes that stay alive: a float32 for each row and column.
+# rows and columns are the last two axes. Keep the state in `self.state[p]`, its own count of steps too: a parameter
+# whose `p.grad` is None makes no step, as in AdamW. The check compares with `torch.optim.Adafactor` after every step,
+# and counts the bytes that stay alive: a float32 for each row and column, and for each element of a vector.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -1220,7 +1223,7 @@ labkit.figures.bytes_per_parameter(
 
 # %% [markdown]
 # Saved bytes can also buy a larger model. Below, each optimizer trains the widest model whose weights, gradients and
-# states fit into the same 208 kB, on a chain of 512 tokens, and all see the same batches.
+# states fit into the same 208 kB. The data are a Markov chain again, now of 512 tokens, and all see the same batches.
 
 # %%
 chance = torch.Generator().manual_seed(0)
