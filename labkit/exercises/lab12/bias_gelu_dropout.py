@@ -48,7 +48,7 @@ BIAS_GELU_DROPOUT = Exercise(
     minutes=30,
     difficulty=3,
     answers=(Answer("bias_gelu_dropout"),),
-    public=(Dropped(15, 150), Dropped(13, 190, dout_by_columns=True, p=0.5, seed=12345)),
+    public=(Dropped(15, 150), Dropped(3, 1100, dout_by_columns=True, p=0.5, seed=12345)),
     inputs=dropout_inputs,
     drive=drive_dropout,
     run=PATIENT,

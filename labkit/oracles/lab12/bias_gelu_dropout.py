@@ -8,20 +8,24 @@ from __future__ import annotations
 from labkit.compare import inputs_untouched
 from labkit.oracles.calls import as_call
 from labkit.oracles.kernels import SAFE, at_full_size, compiled, moved
-from labkit.oracles.lab12.close import DOUT_HINT, dout_in_words, keeps_at_most
+from labkit.oracles.lab12.close import DOUT_HINT, dout_in_words, keeps_at_most, of_autograd
 from labkit.oracles.lab12.dropout_mistakes import (
     approximate,
+    bias_after,
     bias_elsewhere,
     dout_as_contiguous,
     dropped_before,
+    dropped_not_stored,
     drops_y_too,
     dx_unscaled,
+    end_not_stored,
     gradient_is_to_blame,
     lacks_y,
     one_term_of_the_slope,
     other_activation,
     other_mask,
     unscaled,
+    y_scaled,
 )
 from labkit.oracles.lab12.dropout_properties import (
     follows_the_seed,
@@ -64,10 +68,26 @@ BIAS_GELU_DROPOUT = Oracle(
         as_call("bias_gelu_dropout", *(run.tree[name] for name in ("x", "bias", "y")), p=run.case.p, seed=run.case.seed)
         + dout_in_words(run.case)
     ),
+    unusable=of_autograd("the gradients of x, bias and y, and None for p and seed"),
     diagnose=(
+        Hint(
+            end_not_stored,
+            "The last elements are never stored: there are too few programs for them. The grid counts blocks, rounded "
+            "up: (triton.cdiv(n, BLOCK_SIZE),).",
+        ),
+        Hint(
+            dropped_not_stored,
+            "What is dropped is never stored. Every element has a result, and that of a dropped one is y: choose the "
+            "value with tl.where, and let the mask of the store say only which lanes lie in the matrix.",
+        ),
         Hint(drops_y_too, "y is added after the dropout, so that it is never dropped."),
+        Hint(
+            y_scaled,
+            "y is divided by 1 - p as well. Divide what is kept of the activation alone, and add y as it is.",
+        ),
         Hint(unscaled, "What is kept has to be divided by 1 - p, so that the mean stays what it was."),
         Hint(dropped_before, "The division by 1 - p comes after the activation, not before it."),
+        Hint(bias_after, "The bias is added after the activation: it is gelu(x + bias), and not gelu(x) + bias."),
         Hint(lacks_y, "y is missing: the result is y plus what dropout leaves of the activation."),
         Hint(other_activation, "This is not the exact GELU. It is x / 2 * (1 + tl.erf(x / sqrt(2))), at x + bias."),
         Hint(approximate, "This is GELU by tanh. Use the exact one: x / 2 * (1 + tl.erf(x / sqrt(2)))."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import torch
@@ -82,6 +82,23 @@ LAID_OUT_HINT = (
     "torch.empty_like copies the strides of dout, and here dout is transposed. Make a gradient like the input that it "
     "belongs to, which is contiguous."
 )
+
+
+def of_autograd(returned: str) -> Mapping[str, str]:
+    """What autograd says of a Function that it cannot use, with the hints on it.
+
+    returned: what backward should return, in words: "the gradients of gate and up".
+    """
+    in_order = f"backward returns {returned}: one value for each argument of forward after ctx, in their order"
+    return {
+        "incorrect number of gradients": f"{in_order}.",
+        "invalid gradient at index": f"{in_order}, where index 0 is the first. A gradient has the shape of the "
+        "input that it belongs to.",
+        "not have been used in the graph": "No gradient comes back to one of the inputs: backward returns None in its "
+        f"place, or it was detached before the Function got it. {in_order}.",
+        "does not require grad": "Autograd does not know where the result comes from. Call the Function by its method "
+        "apply, which calls forward and notes that backward belongs to the result.",
+    }
 
 
 def dout_in_words(case: Graded) -> str:

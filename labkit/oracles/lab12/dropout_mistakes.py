@@ -18,6 +18,7 @@ from labkit.oracles.lab12.dropout_properties import (
     values_are_right,
 )
 from labkit.spec import CaseRun
+from labkit.unwritten import unwritten
 
 
 def is_value(got: dict, values: Tensor) -> Tensor:
@@ -41,22 +42,52 @@ def either(run: CaseRun, kept_values: Tensor, dropped: Tensor | None = None) -> 
 
 
 def unscaled(run: CaseRun[Dropped]) -> bool:
-    """Divided by nothing, or by p, which is the same as 1 - p at one half."""
+    """Divided by nothing, or by p, which is the same as 1 - p at one half; or multiplied by either."""
     if values_are_right(run) is None:
         return False
-    values = activated(run.tree)
-    return any(either(run, run.tree["y"].double() + wrong) for wrong in (values, values / run.case.p))
+    y, values, p = run.tree["y"].double(), activated(run.tree), run.case.p
+    return any(either(run, y + wrong) for wrong in (values, values / p, values * (1 - p), values * p))
+
+
+def y_scaled(run: CaseRun[Dropped]) -> bool:
+    """The whole result is divided by 1 - p, and with it the y of what was dropped."""
+    y, share = run.tree["y"].double(), 1 - run.case.p
+    return any(either(run, (y + one) / share, y / share) for one in (activated(run.tree), activated(run.tree) / share))
+
+
+def bias_after(run: CaseRun[Dropped]) -> bool:
+    """gelu(x) + bias, the bias dropped with the rest or not."""
+    tree, share = run.tree, 1 - run.case.p
+    y, bias, values = tree["y"].double(), tree["bias"].double(), F.gelu(tree["x"].double())
+    return either(run, y + (values + bias) / share) or either(run, y + bias + values / share, y + bias)
 
 
 def bias_elsewhere(run: CaseRun[Dropped]) -> bool:
-    """No bias, or that of the row's number; or the first row has the right ones, and the last one has not."""
+    """No bias, or that of the row's number, of offs % n_rows or of the place in a block; or the first row has the right
+    ones, and the last one has not."""
     case, tree = run.case, run.tree
-    biases = (torch.zeros(1), tree["bias"][torch.arange(case.n_rows) % case.n_cols][:, None])
+    offs = torch.arange(case.n_elements).reshape(case.n_rows, case.n_cols)
+    indices = (offs // case.n_cols, offs % case.n_rows, *(offs % 2**power for power in range(6, 13)))
+    biases = (torch.zeros(1), *(tree["bias"][at % case.n_cols] for at in indices))
     x = tree["x"].double()
     if any(either(run, tree["y"].double() + F.gelu(x + bias) / (1 - case.p)) for bias in biases):
-        return True
+        return values_are_right(run) is not None
     right = is_either(run, tree["y"].double() + activated(tree) / (1 - case.p))
     return bool(right[0].all() and right[-1].double().mean() < 0.9)
+
+
+def end_not_stored(run: CaseRun[Dropped]) -> bool:
+    """From some element on, nothing was stored."""
+    empty = unwritten(run.got["out"]).reshape(-1)
+    first = int(empty.byte().argmax())
+    return bool(empty.any() and empty[first:].all())
+
+
+def dropped_not_stored(run: CaseRun[Dropped]) -> bool:
+    """What was stored is right, and the share of the rest is about that of what is dropped."""
+    empty = unwritten(run.got["out"])
+    fits = is_value(run.got, run.tree["y"].double() + activated(run.tree) / (1 - run.case.p))
+    return bool((empty | fits).all()) and abs(float(empty.double().mean()) - run.case.p) < 0.1
 
 
 def drops_y_too(run: CaseRun[Dropped]) -> bool:
@@ -75,9 +106,17 @@ def lacks_y(run: CaseRun[Dropped]) -> bool:
 
 
 def other_activation(run: CaseRun[Dropped]) -> bool:
-    """x times the sigmoid of 1.702 x, or erf without the root of 2."""
+    """x times the sigmoid of x or 1.702 x, ReLU, erf without the root of 2, or a part of GELU alone."""
     at = run.tree["x"].double() + run.tree["bias"].double()
-    wrong = (at * torch.sigmoid(1.702 * at), at * (1 + torch.erf(at)) / 2)
+    erf = torch.erf(at / 2**0.5)
+    wrong = (
+        *(at * torch.sigmoid(factor * at) for factor in (1, 1.702)),
+        F.relu(at),
+        at * (1 + torch.erf(at)) / 2,
+        at * (1 + erf),
+        at * erf / 2,
+        (1 + erf) / 2,
+    )
     return any(either(run, run.tree["y"].double() + one / (1 - run.case.p)) for one in wrong)
 
 

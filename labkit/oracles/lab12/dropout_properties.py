@@ -6,13 +6,14 @@ dropout_mistakes.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from labkit.exercises.lab12.bias_gelu_dropout import Dropped
+from labkit.exercises.lab12.bias_gelu_dropout import SEEDS_APART, Dropped
 from labkit.exercises.lab12.shapes import dout_of
 from labkit.spec import CaseRun
 
@@ -24,6 +25,8 @@ ENOUGH = 100
 """Pairs of elements that tell something about a mask."""
 SIGMAS_ALIKE = 7
 """More than SIGMAS: many distances are looked at, and the pairs of one distance depend on each other a little."""
+MOST_BY_CHANCE = 1e-9
+"""Probability that two independent masks have a section in common that is long enough to tell."""
 MOST_ALIKE = 0.97
 """Of two independent masks with p from 0.1 to 0.9, fewer elements than this agree."""
 
@@ -38,6 +41,26 @@ def kept(run: CaseRun[Dropped], out: Tensor) -> tuple[Tensor, Tensor]:
     values = activated(run.tree)
     added = out.double() - run.tree["y"].double()
     return added.abs() > values.abs() / 2, values.abs() > SMALL
+
+
+def alike_by_chance(is_kept: Tensor) -> float:
+    """The probability that two independent elements are both kept or both dropped."""
+    share = float(is_kept.double().mean())
+    return share**2 + (1 - share) ** 2
+
+
+def telling_length(is_kept: Tensor, by_chance: float) -> int:
+    """How many elements in a row have to agree until chance is ruled out, of all pairs of sections of two masks."""
+    n_pairs = is_kept.numel() ** 2
+    if not 0 < by_chance < 1:
+        return is_kept.numel()
+    return min(is_kept.numel(), math.ceil(math.log(MOST_BY_CHANCE / n_pairs) / math.log(by_chance)))
+
+
+def sections(is_kept: Tensor, length: int) -> Iterator[bytes]:
+    """The mask of each `length` elements in a row."""
+    whole = is_kept.byte().numpy().tobytes()
+    return (whole[at : at + length] for at in range(len(whole) - length + 1))
 
 
 def says(hint: str | None) -> Callable:
@@ -83,10 +106,10 @@ def share_is_right(run: CaseRun) -> str | None:
     "through the whole matrix and not from the start of its block."
 )
 def mask_does_not_repeat(run: CaseRun) -> str | None:
-    """Elements at some distance are not kept or dropped together more often than chance has it."""
+    """Elements at some distance are not kept or dropped together more often than chance has it, and no section of the
+    mask occurs again."""
     is_kept, is_decided = (one.reshape(-1) for one in kept(run, run.got["out"]))
-    share = float(is_kept[is_decided].double().mean())
-    by_chance = share**2 + (1 - share) ** 2
+    by_chance = alike_by_chance(is_kept[is_decided])
     for shift in sorted({run.case.n_cols, *range(1, 17), *(2**n for n in range(5, 12))}):
         both = is_decided[shift:] & is_decided[:-shift]
         if (n := int(both.sum())) < ENOUGH:
@@ -96,6 +119,12 @@ def mask_does_not_repeat(run: CaseRun) -> str | None:
             return (
                 f"of elements {shift} apart, {alike:.0%} are kept or dropped together; by chance it is {by_chance:.0%}"
             )
+    length = telling_length(is_kept, by_chance)
+    first_at: dict[bytes, int] = {}
+    for at, section in enumerate(sections(is_kept, length)):
+        if at - (before := first_at.setdefault(section, at)) >= length:
+            ends = f"{before + length - 1:,}", f"{at + length - 1:,}"
+            return f"elements {at:,} to {ends[1]} have the mask of elements {before:,} to {ends[0]}"
     return None
 
 
@@ -108,20 +137,22 @@ def follows_the_seed(run: CaseRun) -> str | None:
 
 
 @says(
-    "With the seed added to an offset or to a program's number, the next seed has the random numbers of this one, "
-    "moved on. Give tl.rand the seed itself, as its first argument, and an offset that is counted through the whole "
-    "matrix."
+    "The masks of two seeds share random numbers. That happens where the seed is added to an offset, or is combined "
+    "with a program's number. Give tl.rand the seed itself, as its first argument, and an offset that is counted "
+    "through the whole matrix."
 )
 def seeds_do_not_overlap(run: CaseRun) -> str | None:
-    """The mask of the next seed is not this one's, moved on by an element, a block or a row."""
+    """No section of the mask occurs in that of another seed, at the same elements or at others."""
     first, is_decided = (one.reshape(-1) for one in kept(run, run.got["out"]))
-    following, _ = (one.reshape(-1) for one in kept(run, run.got["next"]))
-    for shift in (1, run.case.n_cols, *(2**n for n in range(4, 12))):
-        both = is_decided[shift:] & is_decided[:-shift]
-        if int(both.sum()) >= ENOUGH:
-            alike = float((first[shift:] == following[:-shift])[both].double().mean())
-            if alike > MOST_ALIKE:
-                return f"the mask of seed + 1 is that of seed from element {shift} on"
+    length = telling_length(first, alike_by_chance(first[is_decided]))
+    at_of = {section: at for at, section in enumerate(sections(first, length))}
+    for name, seed in (("next", "seed + 1"), ("other", f"seed + {SEEDS_APART:,}")):
+        for at, section in enumerate(sections(kept(run, run.got[name])[0].reshape(-1), length)):
+            if (before := at_of.get(section)) is not None:
+                return (
+                    f"with {seed}, elements {at:,} to {at + length - 1:,} have the mask that elements {before:,} to "
+                    f"{before + length - 1:,} have with seed"
+                )
     return None
 
 
