@@ -147,7 +147,7 @@ def at_full_size(spills: int = 0, most_programs: Limit | None = None) -> tuple[B
         Budget(
             "spills",
             spills,
-            "At this size a block does not fit into registers: give it a fixed length, and go over a longer row in a "
-            "loop.",
+            "At this size a block does not fit into registers: pass num_warps=8 at the launch, or give it a fixed "
+            "length, and go over a longer row in a loop.",
         ),
     )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from labkit.exercises.lab12.shapes import Graded, Rows, dtype_of
+from labkit.exercises.lab12.shapes import Graded, Rows, Vector, dtype_of
 from labkit.spec import CaseRun, Tolerance, Tree
 from labkit.unwritten import unwritten
 
@@ -26,6 +26,11 @@ ROUNDED = (
     "The values are nearly right, but rounded on the way. Convert what you load with .to(tl.float32), compute, and let "
     "the store round once."
 )
+TAKES_FLOAT32 = {
+    "Expected dtype ['fp32', 'fp64']": "tl.exp, tl.sigmoid, tl.sqrt and the like take float32: convert what you load "
+    "with .to(tl.float32) first."
+}
+"""The hint on what Triton says of such a function of a float16 block."""
 MOST_OFF = 0.05
 """Share of elements that may be one float16 beside the right one: in float32, it is one in thousands."""
 
@@ -47,7 +52,7 @@ def computed_in_float32(*names: str) -> Callable[[CaseRun], str | None]:
     return holds
 
 
-def near(case: Rows, got: Tensor, expected: Tensor) -> bool:
+def near(case: Vector | Rows, got: Tensor, expected: Tensor) -> bool:
     """Whether a result is this (wrong) one, more or less."""
     rtol = max(10 * torch.finfo(dtype_of(case)).eps, 1e-3)
     return torch.allclose(got.double(), expected.double(), rtol=rtol, atol=rtol)
@@ -99,6 +104,18 @@ def of_autograd(returned: str) -> Mapping[str, str]:
         "does not require grad": "Autograd does not know where the result comes from. Call the Function by its method "
         "apply, which calls forward and notes that backward belongs to the result.",
     }
+
+
+def fills_first(run: CaseRun[Vector | Rows]) -> bool:
+    """The values are right, and PyTorch has filled a tensor that a kernel stores to."""
+    right = all(near(run.case, run.got[name], one) for name, one in run.expected.items() if isinstance(one, Tensor))
+    lines = run.held.get("store_bytes", ())
+    return right and any(line.startswith(("torch.zero", "torch.full", "torch.ones")) for line in lines)
+
+
+FILLED_HINT = (
+    "torch.zeros writes every element, and the kernel then writes it again. Make what a kernel fills with torch.empty."
+)
 
 
 def dout_in_words(case: Graded) -> str:

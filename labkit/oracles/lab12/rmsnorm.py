@@ -12,9 +12,11 @@ from labkit.oracles.kernels import NO_OTHER, SAFE, at_full_size, compiled, moved
 from labkit.oracles.lab12.close import (
     DOUT_HINT,
     LAID_OUT_HINT,
+    TAKES_FLOAT32,
     dout_in_words,
     keeps_at_most,
     laid_out_like_dout,
+    of_autograd,
     takes_dout_as_contiguous,
 )
 from labkit.oracles.lab12.rmsnorm_mistakes import (
@@ -23,20 +25,28 @@ from labkit.oracles.lab12.rmsnorm_mistakes import (
     ends_early,
     factor_rounded,
     forward_is_right,
+    gradients_are_wrong,
     has_no_eps,
     has_no_root,
     has_no_weight,
+    has_r_without_eps,
+    has_rms_for_r,
+    is_eps_for_each_element,
     is_eps_in_the_sum,
     is_layer_norm,
+    is_mean_outside_the_root,
     is_rms_plus_eps,
     is_sum_for_mean,
     mean_of_the_block,
     of_a_later_call,
+    rows_a_block_apart,
+    rows_left_to_nobody,
     squares_overflow,
     sum_in_dx,
     through_the_factor_alone,
     weight_by_x,
     weight_left_out,
+    weight_of_the_row,
     weight_times_weight,
 )
 from labkit.oracles.lab12.rmsnorm_values import expected, tolerances
@@ -96,12 +106,23 @@ RMSNORM = Oracle(
     call=lambda run: (
         as_call("rmsnorm", *(run.tree[name] for name in ("x", "weight")), eps=run.case.eps) + dout_in_words(run.case)
     ),
+    unusable=of_autograd("the gradients of x and weight, and None for eps"),
+    errors=TAKES_FLOAT32,
     diagnose=(
         NO_OTHER,
         Hint(
             squares_overflow,
             "The square of a number from 256 on overflows in float16. Convert what you load with .to(tl.float32) "
             "before you square it.",
+        ),
+        Hint(
+            rows_left_to_nobody,
+            "Some rows of dx are stored by several programs, and others by none. A program's rows begin at "
+            "tl.program_id(0) * ROWS and end before those of the next.",
+        ),
+        Hint(
+            rows_a_block_apart,
+            "A row begins n_cols elements behind the one before it, and not BLOCK_SIZE: row * n_cols + cols.",
         ),
         Hint(
             ends_early,
@@ -124,6 +145,19 @@ RMSNORM = Oracle(
             lambda run: not forward_is_right(run) and mean_of_the_block(run),
             "The mean of the squares is too small by the same factor everywhere: divide their sum by n_cols, not by "
             "BLOCK_SIZE.",
+        ),
+        Hint(
+            lambda run: not forward_is_right(run) and is_eps_for_each_element(run),
+            "eps was added to every square, also in the lanes past the row's end: add it once, to the mean.",
+        ),
+        Hint(
+            is_mean_outside_the_root,
+            "n_cols belongs under the root: 1 / sqrt(sum / n_cols + eps), not 1 / (sqrt(sum + eps) / n_cols).",
+        ),
+        Hint(
+            weight_of_the_row,
+            "Every row is multiplied by one number of the weight. It has one for each column: load it at cols, as a "
+            "block.",
         ),
         Hint(is_sum_for_mean, "The squares are added up and not averaged: divide their sum by n_cols."),
         Hint(
@@ -174,6 +208,19 @@ RMSNORM = Oracle(
             lambda run: forward_is_right(run) and dx_alone_is_wrong(run),
             "out and dweight are right, and dx is not. With g = dout * weight it is r * (g - normal * mean), where "
             "mean is that of g * normal over the n_cols elements of the row.",
+        ),
+        Hint(
+            has_rms_for_r,
+            "The backward pass takes the root mean square for r. r is 1 over it: keep r, or divide by what you keep.",
+        ),
+        Hint(
+            has_r_without_eps,
+            "The backward pass works r out again and leaves eps out. Load the r that the forward pass has stored.",
+        ),
+        Hint(
+            gradients_are_wrong,
+            "out is right, and neither gradient is. Both are made of dout, r and the normalised row x * r: see that "
+            "the backward pass has the forward pass's r, and multiplies x by it once.",
         ),
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -24,6 +25,11 @@ def parts(run: CaseRun[Norm]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return x, weight, dout_of(run.case, run.tree).double(), (x.square().mean(-1, keepdim=True) + run.case.eps).rsqrt()
 
 
+def block_of(case: Norm) -> int:
+    """The length of the block that holds a row."""
+    return 1 << (case.n_cols - 1).bit_length()
+
+
 def is_rms_plus_eps(run: CaseRun[Norm]) -> bool:
     x, weight, _, _ = parts(run)
     return near(run.case, run.got["out"], x / (x.square().mean(-1, keepdim=True).sqrt() + run.case.eps) * weight)
@@ -38,6 +44,44 @@ def is_eps_in_the_sum(run: CaseRun[Norm]) -> bool:
 def has_no_eps(run: CaseRun[Norm]) -> bool:
     x, weight, _, _ = parts(run)
     return near(run.case, run.got["out"], x * x.square().mean(-1, keepdim=True).rsqrt() * weight)
+
+
+def is_eps_for_each_element(run: CaseRun[Norm]) -> bool:
+    """Added to every square, those of the lanes past the row's end included."""
+    x, weight, *_ = parts(run)
+    wrong = run.case.eps * block_of(run.case) / run.case.n_cols
+    return near(run.case, run.got["out"], x * (x.square().mean(-1, keepdim=True) + wrong).rsqrt() * weight)
+
+
+def is_mean_outside_the_root(run: CaseRun[Norm]) -> bool:
+    x, weight, *_ = parts(run)
+    rms = (x.square().sum(-1, keepdim=True) + run.case.eps).sqrt() / run.case.n_cols
+    return near(run.case, run.got["out"], x / rms * weight)
+
+
+def rows_a_block_apart(run: CaseRun[Norm]) -> bool:
+    """The second row's x, its result, or both are taken to lie BLOCK_SIZE elements behind those of the first row.
+
+    Where a row is as long as a block, that is right.
+    """
+    x, weight, *_ = parts(run)
+    n_cols, block = run.case.n_cols, block_of(run.case)
+    if block == n_cols:
+        return False
+    second = x.reshape(-1)[block : block + n_cols]
+    apart = second * (second.square().mean() + run.case.eps).rsqrt() * weight
+    out = run.got["out"].reshape(-1)
+    return any(
+        near(run.case, out[at : at + n_cols], row)
+        for at, row in ((n_cols, apart), (block, apart), (block, run.expected["out"][1]))
+    )
+
+
+def weight_of_the_row(run: CaseRun[Norm]) -> bool:
+    """Each row is multiplied by one number, the weight of the row's own number."""
+    x, weight, _, scale = parts(run)
+    n = min(run.case.n_rows, run.case.n_cols)
+    return near(run.case, run.got["out"][:n], (x * scale)[:n] * weight[:n, None])
 
 
 def is_layer_norm(run: CaseRun[Norm]) -> bool:
@@ -128,6 +172,36 @@ def squares_overflow(run: CaseRun[Norm]) -> bool:
         and bool((last.nan_to_num(0, 0, 0) == 0).all())
         and near(run.case, run.got["out"][:-1], run.expected["out"][:-1])
     )
+
+
+def rows_left_to_nobody(run: CaseRun[Norm]) -> bool:
+    """Some rows of dx are not stored, and others are by several programs."""
+    return run.measured["races"] > 0 and ends_early(run)
+
+
+def with_factor(run: CaseRun[Norm], factor: Tensor) -> bool:
+    """Both gradients are wrong, and dx is what comes of this factor of the rows in the backward pass.
+
+    The last row is left out: its x are so large that a wrong dx may be beyond float16.
+    """
+    x, weight, dout, _ = parts(run)
+    normal, dnormal = x * factor, dout * weight
+    wrong = (factor * (dnormal - normal * (dnormal * normal).mean(-1, keepdim=True)))[:-1]
+    atol = 1e-3 * float(wrong.abs().max())
+    return gradients_are_wrong(run) and torch.allclose(run.got["dx"][:-1].double(), wrong, rtol=1e-2, atol=atol)
+
+
+def has_rms_for_r(run: CaseRun[Norm]) -> bool:
+    return with_factor(run, 1 / parts(run)[3])
+
+
+def has_r_without_eps(run: CaseRun[Norm]) -> bool:
+    return with_factor(run, parts(run)[0].square().mean(-1, keepdim=True).rsqrt())
+
+
+def gradients_are_wrong(run: CaseRun[Norm]) -> bool:
+    """The result is right, and neither gradient is."""
+    return forward_is_right(run) and not (is_right(run, "dx") or is_right(run, "dweight"))
 
 
 def of_a_later_call(run: CaseRun[Norm]) -> bool:
