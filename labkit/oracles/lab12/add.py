@@ -8,6 +8,7 @@ from labkit.compare import inputs_untouched
 from labkit.exercises.lab12.shapes import Vector, dtype_of
 from labkit.oracles.calls import as_call
 from labkit.oracles.kernels import SAFE, at_full_size, compiled, moved
+from labkit.oracles.lab12.close import FILLED_HINT, fills_first
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Oracle
 from labkit.unwritten import unwritten
 
@@ -86,6 +87,7 @@ ADD = Oracle(
     full_size=at_full_size(most_programs=lambda run: run.case.n // 256),
     call=lambda run: as_call("add", run.tree["x"], run.tree["y"]),
     diagnose=(
+        Hint(fills_first, FILLED_HINT),
         Hint(
             last_ones_missing,
             "Only the last elements are never stored. The mask ends too early (offs < n), or blocks overlap, or the "
