@@ -37,7 +37,7 @@ SWIGLU = Exercise(
     minutes=25,
     difficulty=2,
     answers=(Answer("swiglu"),),
-    public=(Graded(5, 150), Graded(3, 256, "float16", dout_by_columns=True)),
+    public=(Graded(5, 150), Graded(2, 1536, "float16", dout_by_columns=True)),
     inputs=swiglu_inputs,
     drive=drive_swiglu,
     run=PATIENT,

@@ -17,13 +17,17 @@ from labkit.oracles.hints import once
 from labkit.oracles.kernels import SAFE, at_full_size, compiled, moved
 from labkit.oracles.lab12.close import (
     DOUT_HINT,
+    FILLED_HINT,
     LAID_OUT_HINT,
     ROUNDED,
+    TAKES_FLOAT32,
     computed_in_float32,
     dout_in_words,
+    fills_first,
     keeps_at_most,
     laid_out_like_dout,
     near,
+    of_autograd,
     only_the_beginning,
     takes_dout_as_contiguous,
 )
@@ -135,6 +139,24 @@ def overflows(run: CaseRun[Graded]) -> bool:
     return any(torch.equal(~run.got[name].isfinite(), large) for name in ("out", "dgate", "dup"))
 
 
+def gate_for_up(run: CaseRun[Graded]) -> bool:
+    gate, *_ = parts(run)
+    return near(run.case, run.got["out"], F.silu(gate) * gate)
+
+
+def one_tensor_for_both(run: CaseRun[Graded]) -> bool:
+    """Both gradients are that of one input."""
+    dgate, dup = run.got["dgate"], run.got["dup"]
+    return torch.equal(dgate, dup) and any(near(run.case, dgate, run.expected[name]) for name in ("dgate", "dup"))
+
+
+def gradients_are_wrong(run: CaseRun[Graded]) -> bool:
+    """The result is right, and neither gradient is."""
+    return near(run.case, run.got["out"], run.expected["out"]) and not any(
+        near(run.case, run.got[name], run.expected[name]) for name in ("dgate", "dup")
+    )
+
+
 def of_a_later_call(run: CaseRun[Graded]) -> bool:
     """The gradients are those of the call in between, whose arguments were the other way round."""
     between = expected(replace(run, tree={**run.tree, "gate": run.tree["up"], "up": run.tree["gate"]}))
@@ -166,7 +188,10 @@ SWIGLU = Oracle(
     ),
     full_size=at_full_size(most_programs=lambda run: run.case.n_rows * run.case.n_cols // 64),
     call=lambda run: as_call("swiglu", *(run.tree[name] for name in ("gate", "up"))) + dout_in_words(run.case),
+    unusable=of_autograd("the gradients of gate and up"),
+    errors=TAKES_FLOAT32,
     diagnose=(
+        Hint(fills_first, FILLED_HINT),
         Hint(nearly, ROUNDED),
         Hint(lambda run: laid_out_like_dout(run, "dup"), LAID_OUT_HINT),
         Hint(lambda run: takes_dout_as_contiguous(run, "dup", expected), DOUT_HINT),
@@ -174,6 +199,7 @@ SWIGLU = Oracle(
             gradients_swapped,
             "dgate and dup are swapped: `backward` returns the gradients in the order of forward's arguments.",
         ),
+        Hint(one_tensor_for_both, "dgate and dup are one and the same tensor: make a tensor for each."),
         Hint(
             of_a_later_call,
             "These are the gradients with gate and up exchanged. Either the two changed places on the way through ctx, "
@@ -194,6 +220,7 @@ SWIGLU = Oracle(
             "The beginning is right and the rest is not: there are too few programs. Round up, with triton.cdiv.",
         ),
         Hint(swapped, "The activation is on the wrong input: silu(gate) * up."),
+        Hint(gate_for_up, "silu(gate) is multiplied by gate, and not by up: look at what each load reads."),
         Hint(sigmoid_alone, "silu(x) is x * sigmoid(x): the factor x is missing."),
         Hint(
             sign_of_the_exponent,
@@ -216,6 +243,11 @@ SWIGLU = Oracle(
         Hint(
             only_wrong("dup"),
             "The result and dgate are right, and dup is not: it is dout times silu(gate).",
+        ),
+        Hint(
+            gradients_are_wrong,
+            "The result is right, and neither gradient is. Both are made of dout, gate and s = sigmoid(gate), as in "
+            "the forward pass: look at what the backward kernel loads, and at s.",
         ),
     ),
 )
