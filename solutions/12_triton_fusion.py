@@ -536,15 +536,15 @@ guesses.take("LlamaRMSNorm with gradients", None, unit="times the ideal")
 # Write `rmsnorm(x, weight, eps)` for contiguous `x` of shape (n_rows, n_cols) and `weight` of shape (n_cols,) with the
 # same dtype, float32 or float16, so that gradients flow to both. A row fits into a block. Compute in float32.
 #
-# Keep x, the weight and one float32 per row. Forward is one launch, backward at most two; both passes read each matrix
-# once. The gradient that comes into `backward` may have any strides (after `.sum()`, it is one number expanded), so
-# call `dout.contiguous()` first. The limits on bytes allow for this copy.
+# Keep x, the weight and one float32 per row: r, for which the stub has `scale_ptr`. Forward is one launch, backward at
+# most two; both passes read each matrix once. The gradient that comes into `backward` may have any strides (after
+# `.sum()`, it is one number expanded), so call `dout.contiguous()` first. The limits on bytes allow for this copy.
 #
 # All rows contribute to the weight's gradient, and two programs must not write the same element. So let each program of
-# the backward pass take 4 rows or more, and write a partial sum of its own, once. With up to 32 rows each, 4096 rows
-# are still more programs than an A100 has multiprocessors. The partial sums are a matrix (n_programs, n_cols), which
-# the kernel fills completely: make it with `torch.empty`. PyTorch may add them up: what kernels stored may go through
-# `.sum(0)` and `.to`.
+# the backward pass take 4 rows or more, and write a partial sum of its own, once. With 32 rows each, 4096 rows still
+# take 128 programs, more than the 108 multiprocessors of an A100. The partial sums are a matrix (n_programs, n_cols),
+# which the kernel fills completely: make it with `torch.empty`. PyTorch may add them up: what kernels stored may go
+# through `.sum(0)` and `.to`.
 #
 # (Atomic additions to a single row of zeros are accepted as well. Their order changes from run to run, and with it the
 # last bits.)
@@ -879,8 +879,9 @@ labkit.figures.traffic_bars(traffic_of_swiglu, 8 * 4 * 64 * 512)
 #
 # On a GPU, PyTorch's dropout writes the mask $k$ to memory, one byte per element, and reads it in the backward pass. A
 # kernel does not have to. Triton's `tl.rand(seed, offset)` is a **counter-based** generator (Philox): it has no state
-# that changes from call to call, and returns a number from 0 to 1 that depends only on its two arguments. If you know
-# the seed you can compute the mask again, element by element and in any order.
+# that changes from call to call, and returns a number of at least 0 and below 1 that depends only on its two arguments.
+# A block of offsets gives a block of numbers. If you know the seed you can compute the mask again, element by element
+# and in any order.
 
 # %% [markdown]
 # **Question:** the best case moves six float32 numbers per element in both passes together. By how much does the mask's
@@ -888,7 +889,8 @@ labkit.figures.traffic_bars(traffic_of_swiglu, 8 * 4 * 64 * 512)
 #
 # <details><summary>Answer</summary>
 #
-# By a twelfth: 2 bytes on top of 24. It also takes a fifth of what is kept: 1 of 5 bytes, beside the argument of the GELU.
+# By a twelfth: 2 bytes on top of 24. Until the backward pass, PyTorch keeps 5 bytes per element: 4 for the argument of
+# the GELU and 1 for the mask.
 #
 # </details>
 
@@ -901,9 +903,10 @@ labkit.figures.traffic_bars(traffic_of_swiglu, 8 * 4 * 64 * 512)
 # Gradients flow to x, bias and y.
 #
 # One launch forward and one backward. Read x, y and the incoming gradient once; the bias may be read for each element.
-# Keep only x, bias, p and seed. You choose the random numbers, as long as every element has its own, the seed decides,
-# and masks of neighbouring seeds have nothing to do with each other. The gradient of the bias is the sum of that of x
-# over the rows; PyTorch may do this sum. The check runs forward with three seeds, and then backward of the first.
+# Keep only x, bias, p and seed, where p is below 1. You choose the random numbers, as long as every element has its own,
+# the seed decides, and masks of neighbouring seeds have nothing to do with each other, not even in a part of the matrix.
+# The gradient of the bias is the sum of that of x over the rows; PyTorch may do this sum. The check runs forward with
+# three seeds, and then backward of the first.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
