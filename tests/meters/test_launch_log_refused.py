@@ -13,7 +13,7 @@ from tests.kernels.add import add, add_kernel
 from tests.meters.launch_logs import KERNELS
 
 
-def test_a_tape_has_an_end() -> None:
+def test_a_log_has_an_end() -> None:
     x = torch.zeros(4)
     log = LaunchLog({"x": x})
     with log.recording():

@@ -65,7 +65,7 @@ def by_atomics(x: torch.Tensor) -> torch.Tensor:
     ],
     ids=["add", "softmax", "matmul", "attention", "kinds", "rows", "pieces", "torch", "in place", "atomics", "view"],
 )
-def test_a_tape_does_the_same_to_other_inputs(run, shapes) -> None:
+def test_a_log_does_the_same_to_other_inputs(run, shapes) -> None:
     expected, played, measured = replayed(run, *shapes)
     assert torch.equal(played.outputs["out"], expected)
     assert (played.measured, played.lost) == (measured, ())
@@ -95,7 +95,7 @@ def test_forward_and_backward_are_one_log() -> None:
     assert torch.equal(played.outputs["out"], 2 * other["g"])
 
 
-def test_a_tape_holds_no_data_and_no_memory() -> None:
+def test_a_log_holds_no_data_and_no_memory() -> None:
     x = torch.full((1000,), 12345.0)
     log = LaunchLog({"x": x})
     with log.recording():
