@@ -203,6 +203,15 @@ def test_silence_ends_at_the_deadline(pair) -> None:
         right.receive(time.monotonic() + 0.05)
 
 
+def test_an_answer_that_came_in_time_is_read_late() -> None:
+    """The supervisor's machine may stand still; that is not the student's time."""
+    ours, theirs = socket.socketpair()
+    Channel(theirs).send("observed", {"got": 1})
+    assert Channel(ours).receive(deadline=time.monotonic() - 5) == ("observed", {"got": 1})
+    with pytest.raises(TimeoutError):
+        Channel(ours).receive(deadline=time.monotonic() - 5)
+
+
 def test_hanging_up_between_frames_is_told_apart_from_hanging_up_inside_one(pair) -> None:
     left, right, raw = pair
     raw.sendall(b"\x01\x02")
