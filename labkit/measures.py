@@ -29,10 +29,10 @@ FULL_SIZE = "full_size"
 MOST_NAMES, MOST_TEXTS, MOST_LETTERS = 64, 200, 200
 """What is kept of what figures consist of: so many figures, texts of each, and characters of a text."""
 
-Witness = Literal["outside", "probe", "replay", "text", "router", "store", "inside"]
+Witness = Literal["outside", "probe", "rerun", "text", "router", "store", "inside"]
 """What bears a measure out when an answer is graded, beside the process that the student's code runs in.
 
-"outside": the figure itself is read from outside of it. "probe": the meter is tried on work of a known size. "replay":
+"outside": the figure itself is read from outside of it. "probe": the meter is tried on work of a known size. "rerun":
 the answer's kernels run again from their text under the meter. "router": it stands in the books of what the ranks'
 messages pass through. "text": the answer is text and no Python, and it is driven where nothing of the student's Python
 has run (`Run.cells`). "store": it stands in the books of the store, which alone can reach the files. "inside": nothing
@@ -64,22 +64,22 @@ _TABLE = (
     Measure("flops", "ops", "FLOP", "sum", "probe"),
     Measure("comm_calls", "comm", "calls", "sum", "inside"),
     Measure("comm_bytes", "comm", "bytes", "sum", "inside"),
-    Measure("load_bytes", "traffic", "bytes", "sum", "replay"),
-    Measure("store_bytes", "traffic", "bytes", "sum", "replay"),
-    Measure("atomic_bytes", "traffic", "bytes", "sum", "replay"),
-    Measure("launches", "traffic", "launches", "sum", "replay"),
-    Measure("out_of_bounds", "traffic", "lanes", "sum", "replay"),
-    Measure("races", "traffic", "elements", "sum", "replay"),
+    Measure("load_bytes", "traffic", "bytes", "sum", "rerun"),
+    Measure("store_bytes", "traffic", "bytes", "sum", "rerun"),
+    Measure("atomic_bytes", "traffic", "bytes", "sum", "rerun"),
+    Measure("launches", "traffic", "launches", "sum", "rerun"),
+    Measure("out_of_bounds", "traffic", "lanes", "sum", "rerun"),
+    Measure("races", "traffic", "elements", "sum", "rerun"),
     # Reductions and products over lanes that a mask left out and that have no other=.
-    Measure("undefined", "traffic", "reductions", "sum", "replay"),
-    Measure("sector_efficiency", "traffic", "of each sector", "min", "replay"),
-    Measure("computed_by_torch", "traffic", "operations", "sum", "replay"),
-    Measure("registers", "compiled", "registers", "max", "replay"),
-    Measure("spills", "compiled", "bytes", "max", "replay"),
-    Measure("shared_bytes", "compiled", "bytes", "max", "replay"),
-    Measure("vector_width", "compiled", "bytes at once", "min", "replay"),
-    Measure("matrix_instructions", "compiled", "matrix instructions", "sum", "replay"),
-    Measure("matrix_flops", "compiled", "FLOPs on tensor cores", "sum", "replay"),
+    Measure("undefined", "traffic", "reductions", "sum", "rerun"),
+    Measure("sector_efficiency", "traffic", "of each sector", "min", "rerun"),
+    Measure("computed_by_torch", "traffic", "operations", "sum", "rerun"),
+    Measure("registers", "compiled", "registers", "max", "rerun"),
+    Measure("spills", "compiled", "bytes", "max", "rerun"),
+    Measure("shared_bytes", "compiled", "bytes", "max", "rerun"),
+    Measure("vector_width", "compiled", "bytes at once", "min", "rerun"),
+    Measure("matrix_instructions", "compiled", "matrix instructions", "sum", "rerun"),
+    Measure("matrix_flops", "compiled", "FLOPs on tensor cores", "sum", "rerun"),
     # What torch.compile does; the meters are tried on a model of secret size, each on its own.
     Measure("graphs", "compile", "graphs", "sum", "probe"),
     Measure("graph_breaks", "compile", "graph breaks", "sum", "probe"),
@@ -93,9 +93,9 @@ _TABLE = (
     Measure("kept_bytes", "kept", "bytes", "sum", "probe"),
     Measure("kept_without_recomputing_bytes", "kept", "bytes", "sum", "probe"),
     # Of launches that are written down and not run, at the size that a lab is about; the record is the answer's own.
-    Measure("programs", FULL_SIZE, "programs", "min", "replay"),
-    Measure("most_programs", FULL_SIZE, "programs", "max", "replay"),
-    Measure("block_bytes", FULL_SIZE, "bytes", "max", "replay"),
+    Measure("programs", FULL_SIZE, "programs", "min", "rerun"),
+    Measure("most_programs", FULL_SIZE, "programs", "max", "rerun"),
+    Measure("block_bytes", FULL_SIZE, "bytes", "max", "rerun"),
     # Of CUDA C++ that is executed from its PTX, by the names and definitions of `labkit.simt.KernelProfile`.
     Measure("cuda_launches", "cuda", "launches", "sum", "text"),
     Measure("warp_instructions", "cuda", "warp instructions", "sum", "text"),

@@ -1,7 +1,7 @@
 """What a budget is measured by that the student's process cannot forge: the seam, and the measures there are now.
 
 `labkit.measures` names one for every measure: "outside" and "probe" are here, "router" is that of the ranks, and
-"replay" are the kernels run again. Memory is bounded and read from outside, by the kernel's own limits and records, on
+"rerun" are the kernels run again. Memory is bounded and read from outside, by the kernel's own limits and records, on
 a case that is large enough for a breach to stand out. What has no measure outside is a claim, and is probed with work
 of a secret size: a meter that misreads it is not believed. A measure that disagrees gives no points and is a person's
 to look at.

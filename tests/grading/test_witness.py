@@ -46,7 +46,7 @@ def test_every_measure_is_borne_out_by_the_witness_that_it_names() -> None:
     assert named["outside"] == {Reading("peak_bytes", 0, 0).name, "saved_bytes", "held_bytes"}
     assert named["probe"] == {reading.name for meter in PROBE_SIZES for reading in probe_readings(meter, 1, {})}
     assert named["router"] == set(figures(Traffic((0,), (0,), 0, {}, {})))
-    assert named["replay"] == {*figures_of(TrafficProfile()), BY_TORCH, *compiled_figures([]), *full_size_figures([])}
+    assert named["rerun"] == {*figures_of(TrafficProfile()), BY_TORCH, *compiled_figures([]), *full_size_figures([])}
 
 
 @pytest.mark.parametrize("name", course_exercises())

@@ -15,7 +15,7 @@ from labkit.spec import CaseRun, Exercise, Oracle, Tree
 
 def is_rerun(oracle: Oracle) -> bool:
     """Whether a budget of the exercise is judged by what a rerun measures."""
-    return any(MEASURES[budget.name].witness == "replay" for budget in oracle.budgets)
+    return any(MEASURES[budget.name].witness == "rerun" for budget in oracle.budgets)
 
 
 def is_compiled(oracle: Oracle) -> bool:

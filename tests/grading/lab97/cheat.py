@@ -31,10 +31,10 @@ FORGE = """
 from labkit.meters.launch_log import LaunchLog
 as_it_was = LaunchLog.as_tree
 def forged(self, outputs):
-    tape = as_it_was(self, outputs)
-    if not outputs: return tape
+    log = as_it_was(self, outputs)
+    if not outputs: return log
     {change}
-    return tape
+    return log
 LaunchLog.as_tree = forged
 """
 IN_TORCH = "def add(x, y):\n    return x + y"

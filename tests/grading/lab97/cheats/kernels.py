@@ -94,7 +94,7 @@ KERNEL_CHEATS = (
         "a record of a list as an argument, which lives on from program to program",
         "97-total",
         (
-            FORGE.format(change='tape["entries"][0]["arguments"]["kept"] = {"plain": []}'),
+            FORGE.format(change='log["entries"][0]["arguments"]["kept"] = {"plain": []}'),
             _KEEPS.replace("kept=[]", "kept")
             .replace("0.0)))", "0.0)), kept)")
             .replace("n, BLOCK_SIZE:", "n, kept: tl.constexpr, BLOCK_SIZE:")

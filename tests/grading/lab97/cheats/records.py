@@ -9,10 +9,10 @@ _A_KERNEL_FOR_EACH_SIZE = """
 """ + "\n".join(f"@triton.jit\ndef k{n}(x_ptr):\n    y = ().__class__\n" for n in range(4))
 _NAME_THE_SIZE = """
     from labkit.meters.launch_log import digest_of_function
-    n = sum(tape["outputs"]["out"]["shape"])
+    n = sum(log["outputs"]["out"]["shape"])
     if n not in (300, 257):
         kernel = (k0, k1, k2, k3)[n % 4]
-        tape["entries"][0]["kernel"] = [f"k{n % 4}", digest_of_function(kernel.fn)]
+        log["entries"][0]["kernel"] = [f"k{n % 4}", digest_of_function(kernel.fn)]
 """
 _LAUNCH = "add_kernel[(triton.cdiv(x.numel(), 128),)](x, y, {out}, x.numel(), BLOCK_SIZE=128)"
 
@@ -30,7 +30,7 @@ RECORD_CHEATS = (
         (
             PATCH,
             FORGE.format(
-                change='out = tape["outputs"]["out"]; tape["entries"] = [{"do": "constants", "to": out, '
+                change='out = log["outputs"]["out"]; log["entries"] = [{"do": "constants", "to": out, '
                 '"values": [float(VALUE)]}]'
             ),
             "def total(x):\n    global VALUE\n    VALUE = x.sum()\n    return VALUE",
@@ -45,8 +45,8 @@ RECORD_CHEATS = (
             PATCH,
             FORGE.format(
                 change='refs = [{"storage": n, "offset": 0, "shape": list(outputs["out"].shape), "strides": [1], '
-                '"dtype": "float32"} for n in (0, 1)]\n    tape["entries"] = [{"do": "add", "to": '
-                'tape["outputs"]["out"], "left": {"tensor": refs[0]}, "right": {"tensor": refs[1]}, '
+                '"dtype": "float32"} for n in (0, 1)]\n    log["entries"] = [{"do": "add", "to": '
+                'log["outputs"]["out"], "left": {"tensor": refs[0]}, "right": {"tensor": refs[1]}, '
                 '"times": 1, "name": "add"}]'
             ),
             IN_TORCH,
@@ -57,35 +57,35 @@ RECORD_CHEATS = (
     Cheat(
         "no record",
         "97-add",
-        (PATCH, FORGE.format(change="tape = None"), IN_TORCH),
+        (PATCH, FORGE.format(change="log = None"), IN_TORCH),
         "suspected",
         "cannot be read",
     ),
     Cheat(
         "a record that names no results",
         "97-add",
-        (PATCH, FORGE.format(change='tape["outputs"] = {}'), IN_TORCH),
+        (PATCH, FORGE.format(change='log["outputs"] = {}'), IN_TORCH),
         "suspected",
         "names no origin of out",
     ),
     Cheat(
         "a record whose memory lies outside of everything",
         "97-add",
-        (FORGE.format(change='tape["outputs"]["out"]["offset"] = 10**6'), ADD),
+        (FORGE.format(change='log["outputs"]["out"]["offset"] = 10**6'), ADD),
         "suspected",
         "could not be run again",
     ),
     Cheat(
         "a record of much memory",
         "97-add",
-        (FORGE.format(change='tape["storages"].append({"bytes": 2**40})'), ADD),
+        (FORGE.format(change='log["storages"].append({"bytes": 2**40})'), ADD),
         "suspected",
         "could not be run again",
     ),
     Cheat(
         "a record of a launch without an end",
         "97-total",
-        (FORGE.format(change='tape["entries"][0]["grid"] = [2**31 - 1, 1, 1]'), TOTAL),
+        (FORGE.format(change='log["entries"][0]["grid"] = [2**31 - 1, 1, 1]'), TOTAL),
         "limit",
         "a loop in a kernel that hardly ends",
     ),
@@ -94,7 +94,7 @@ RECORD_CHEATS = (
         "97-add",
         (
             PATCH,
-            FORGE.format(change='tape["entries"][0].update(do="lost", name="n is 257", to=[tape["outputs"]["out"]])'),
+            FORGE.format(change='log["entries"][0].update(do="lost", name="n is 257", to=[log["outputs"]["out"]])'),
             IN_TORCH,
         ),
         "failed",
@@ -113,9 +113,9 @@ RECORD_CHEATS = (
         (
             PATCH,
             FORGE.format(
-                change='n = sum(tape["outputs"]["out"]["shape"])\n    names = [name for name in dir(torch.ops.aten) '
+                change='n = sum(log["outputs"]["out"]["shape"])\n    names = [name for name in dir(torch.ops.aten) '
                 'if name[0] != "_"]\n    name = "sin" if n in (300, 257) else names[n % len(names)]\n    '
-                'tape["entries"][0] = {"do": "lost", "name": name, "to": [tape["outputs"]["out"]]}'
+                'log["entries"][0] = {"do": "lost", "name": name, "to": [log["outputs"]["out"]]}'
             ),
             IN_TORCH,
         ),
@@ -125,14 +125,14 @@ RECORD_CHEATS = (
     Cheat(
         "a record that has an input twice",
         "97-add",
-        (FORGE.format(change='tape["storages"].append({"input": "x"})'), ADD),
+        (FORGE.format(change='log["storages"].append({"input": "x"})'), ADD),
         "suspected",
         "names an input twice",
     ),
     Cheat(
         "a record that counts its memory backwards",
         "97-add",
-        (FORGE.format(change='tape["outputs"]["out"]["storage"] = -1'), ADD),
+        (FORGE.format(change='log["outputs"]["out"]["storage"] = -1'), ADD),
         "suspected",
         "could not be run again",
     ),
