@@ -19,7 +19,7 @@ from grading.supervisor import Job, Sandbox, grade_job
 from grading.worker.protocol.steps import RunCode, ServeExercise
 from labkit.check.judge import judge
 from labkit.check.verdict import Verdict
-from labkit.exercises.lab15 import launch as launching
+from labkit.exercises.lab15 import torchrun
 from labkit.exercises.lab15.launch import LAUNCH, InterruptedTraining, launch, without_magic
 from labkit.observe import gather_answers, make_inputs, observe
 from labkit.oracles import oracle_of
@@ -204,7 +204,7 @@ def has_ended(pid: int) -> bool:
 def test_ranks_that_wait_for_ever_are_ended(
     limit: str, seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launching, limit, seconds)
+    monkeypatch.setattr(torchrun, limit, seconds)
     script = "import os, time\nopen('pid-' + os.environ['RANK'], 'w').write(str(os.getpid()))\ntime.sleep(1e6)\n"
     found = launch(script, inputs(), tmp_path, ())
     assert found["ended"] is None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 
 from grading.hidden import Hidden
-from labkit.exercises.lab15.launch import N_RANKS, InterruptedTraining
+from labkit.exercises.lab15.launch import InterruptedTraining
+from labkit.exercises.lab15.torchrun import N_RANKS
 
 
 def training_cases(rng: random.Random) -> tuple[InterruptedTraining, ...]:

@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from labkit.exercises.lab15.launch import N_RANKS, InterruptedTraining
+from labkit.exercises.lab15.launch import InterruptedTraining
+from labkit.exercises.lab15.torchrun import N_RANKS
 from labkit.oracles.lab15.launch_training import (
     began_the_epoch_again,
     close,

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 from torch.utils.data import DistributedSampler
 
-from labkit.exercises.lab15.launch import N_RANKS, InterruptedTraining
+from labkit.exercises.lab15.launch import InterruptedTraining
+from labkit.exercises.lab15.torchrun import N_RANKS
 from labkit.oracles.hints import once
 from labkit.spec import CaseRun
 
