@@ -11,7 +11,7 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab05.checkpoint import FAR_APART, Blocks, plain, run_blocks
-from labkit.oracles.hints import once
+from labkit.oracles.hints import Condition, once
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, KiB, Oracle, Tolerance
 
 SLACK_BYTES = 192 * KiB
@@ -98,6 +98,11 @@ def other_loss(run: CaseRun[Blocks]) -> object:
     return CANNOT_TELL if run.case.drop == 0 and not differs else differs
 
 
+def error_says(part: str) -> Condition:
+    """A hint's condition: the call ended with an error whose text has this part."""
+    return lambda run: part in (run.got["error"] or "")
+
+
 CHECKPOINT = Oracle(
     id="05-checkpoint",
     expect=plain_run,
@@ -131,27 +136,27 @@ CHECKPOINT = Oracle(
     ),
     diagnose=(
         Hint(
-            lambda run: "does not require grad" in (run.got["error"] or ""),
+            error_says("does not require grad"),
             "Inside backward gradients are off. Recompute within `with torch.enable_grad():`, on detached copies of "
             "the tensors that have their requires_grad again.",
         ),
         Hint(
-            lambda run: "number of gradients" in (run.got["error"] or ""),
+            error_says("number of gradients"),
             "backward returns one value for each argument of forward, fn included: None for whatever is no tensor or "
             "needs no gradient.",
         ),
         Hint(
-            lambda run: "gradient different" in (run.got["error"] or ""),
+            error_says("gradient different"),
             "backward returned a gradient for an argument that is no tensor: the values it returns stand in the order "
             "of forward's arguments, with None for each that is no tensor.",
         ),
         Hint(
-            lambda run: "can require gradients" in (run.got["error"] or ""),
+            error_says("can require gradients"),
             "A tensor of integers cannot require a gradient. Give each detached copy the requires_grad of its "
             "original.",
         ),
         Hint(
-            lambda run: "second time" in (run.got["error"] or ""),
+            error_says("second time"),
             "The second run of fn was tied to the first graph, which is gone. Detach all tensors among the arguments "
             "before the second run.",
         ),
