@@ -15,7 +15,7 @@ from torch import Tensor
 
 from labkit.compare import compare, sent_around
 from labkit.exercises.lab17.layers import BACKWARD, BUILT, FORWARD
-from labkit.spec import CANNOT_TELL, CaseRun, Observation, Tolerance
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Observation, Tolerance
 
 CLOSE = Tolerance(atol=3e-5, rtol=2e-4)
 """float32 sums over columns, tokens and ranks in another order."""
@@ -105,6 +105,24 @@ def sent_each_way(
         return [(sent, by_then[-1] - sent) for sent in by_then]
 
     return sent_around(expected, hint)
+
+
+def memory_budgets(held: Callable[[Any], int], most_at_once: Callable[[Any], int]) -> tuple[Budget, Budget]:
+    """What a rank may hold once the layer is made, and at any time after that. held, most_at_once: run -> bytes."""
+    return (
+        Budget(
+            "held_bytes",
+            held,
+            "After the construction a rank holds more than its parts. A slice is a view that keeps the whole weight "
+            "alive: clone it.",
+            at=BUILT,
+        ),
+        Budget(
+            "peak_bytes",
+            most_at_once,
+            "At some moment a rank holds more than two copies of the whole weights, or many large activations.",
+        ),
+    )
 
 
 def same_bits(run: Observation) -> str | None:

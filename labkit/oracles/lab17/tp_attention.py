@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from labkit.exercises.lab17.layers import BUILT, shape_of, some
+from labkit.exercises.lab17.layers import shape_of, some
 from labkit.exercises.lab17.tp_attention import NAMES, Heads, draw_micro_batches, draw_weights
 from labkit.oracles.lab17.attention_costs import held, least_backward, least_forward, most_at_once, most_bytes, passes
 from labkit.oracles.lab17.attention_hints import HINTS
@@ -15,6 +15,7 @@ from labkit.oracles.lab17.ranks import (
     WHICH_WAY,
     Found,
     calls_each_way,
+    memory_budgets,
     places_of,
     same_bits,
     sent_each_way,
@@ -65,18 +66,7 @@ TP_ATTENTION = Oracle(
             "Too many bytes. Over all ranks, only tensors of the shape of x and y are summed. The gradients of w_k and "
             "w_v are summed only among the ranks that hold the same head (comm.new_group).",
         ),
-        Budget(
-            "held_bytes",
-            held,
-            "After the construction a rank holds more than its parts. A slice is a view that keeps the whole weight "
-            "alive: clone it.",
-            at=BUILT,
-        ),
-        Budget(
-            "peak_bytes",
-            most_at_once,
-            "At some moment a rank holds more than two copies of the whole weights, or many large activations.",
-        ),
+        *memory_budgets(held, most_at_once),
     ),
     unusable={
         "'ParallelAttention' object has no attribute": "Keep the parts as nn.Parameter, under the names w_q, w_k, w_v "

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 
-from labkit.exercises.lab17.layers import BACKWARD, BUILT, FORWARD
+from labkit.exercises.lab17.layers import BACKWARD, FORWARD
 from labkit.exercises.lab17.tp_mlp import MLP, NAMES
 from labkit.oracles.lab17.mlp_mistakes import (
     Slip,
@@ -31,6 +31,7 @@ from labkit.oracles.lab17.ranks import (
     all_reduce_bytes,
     calls_each_way,
     least_all_reduce_bytes,
+    memory_budgets,
     places_of,
     played,
     same_bits,
@@ -108,18 +109,7 @@ TP_MLP = Oracle(
             "Too many bytes: only tensors of the shape of x and y are summed. The ffn columns between the two matrices "
             "stay where they are, and so do all weights' gradients.",
         ),
-        Budget(
-            "held_bytes",
-            held,
-            "After the construction a rank holds more than its parts. A slice is a view that keeps the whole weight "
-            "alive: clone it.",
-            at=BUILT,
-        ),
-        Budget(
-            "peak_bytes",
-            most_at_once,
-            "At some moment a rank holds more than two copies of the whole weights, or many large activations.",
-        ),
+        *memory_budgets(held, most_at_once),
     ),
     unusable={
         "'ParallelMLP' object has no attribute": "Keep the parts as nn.Parameter, under the names w_in, "
