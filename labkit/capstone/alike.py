@@ -13,7 +13,7 @@ from math import isclose, prod
 
 from labkit.capstone.bill import Bill
 from labkit.capstone.broken import RuleBroken
-from labkit.capstone.cost import Step, Told
+from labkit.capstone.cost import Operand, Step
 from labkit.capstone.size import Size
 
 MOST_OF_ONE_SIZE = 20_000
@@ -33,8 +33,8 @@ def check_sizes(full: Bill, other: Bill, where: str) -> None:
         text = f"a step takes {full.sequences} sequences in the billion and {other.sequences} {where}"
         raise RuleBroken(text, "tokens")
     for part, ours, theirs in zip(_PARTS, _parts(full), _parts(other), strict=True):
-        for told in (_names, _dtypes):
-            if (here := told(ours)) != (there := told(theirs)):
+        for listed in (_names, _dtypes):
+            if (here := listed(ours)) != (there := listed(theirs)):
                 raise RuleBroken(f"{part}{_first_difference(here, there, 'the billion', where)}", "size")
     for part, ours, here, there in zip(_PARTS, _parts(full), full.worked_on, other.worked_on, strict=True):
         if here != there:
@@ -74,8 +74,8 @@ def check_step(number: int | None, taken: int, operations: Sequence[Step], small
     billed = _parts(small)[0 if number is None else 1 if number == 0 else 2]
     if list(operations) != list(billed):
         where = "when training is set up" if number is None else f"in step {number} of training"
-        told = _shapes if _shapes(billed) != _shapes(operations) else _dtypes
-        raise RuleBroken(_first_difference(told(billed), told(operations), "the bill", where), "data")
+        listed = _shapes if _shapes(billed) != _shapes(operations) else _dtypes
+        raise RuleBroken(_first_difference(listed(billed), listed(operations), "the bill", where), "data")
 
 
 _PARTS = ("setup: ", "the first step: ", "")
@@ -93,8 +93,8 @@ def _dtypes(operations: Sequence[Step]) -> list[str]:
     return [f"{name} of {', '.join(map(_kind, used))}" for name, used in operations]
 
 
-def _kind(told: Told) -> str:
-    _, dtype, repeats = told
+def _kind(operand: Operand) -> str:
+    _, dtype, repeats = operand
     return str(dtype).removeprefix("torch.") + _EXPANDED * repeats
 
 
@@ -105,8 +105,8 @@ def _shapes(operations: Sequence[Step]) -> list[str]:
     return [f"{name} of {' and '.join(map(_form, used))}" for name, used in operations]
 
 
-def _form(told: Told) -> str:
-    shape, _, repeats = told
+def _form(operand: Operand) -> str:
+    shape, _, repeats = operand
     return ("×".join(map(str, shape)) or "1") + _EXPANDED * repeats
 
 

@@ -34,10 +34,10 @@ _PICKS = ("embedding", "gather", "index", "index_select", "nll_loss_forward")
 _BY_WEIGHTS = ("mm", "addmm", "addmm_")
 """Products of two matrices, as those of tokens and weights are; attention multiplies batches of them."""
 
-Told = tuple[torch.Size, torch.dtype, bool]
+Operand = tuple[torch.Size, torch.dtype, bool]
 """A tensor's shape and dtype, and whether its memory holds fewer elements than it shows, as that of `expand` does. An
 operation that reads such a one is cheaper."""
-Step = tuple[str, list[Told]]
+Step = tuple[str, list[Operand]]
 """An operation as it is compared: its name, and every tensor that goes in, or else comes out."""
 
 _NESTED = (list, tuple)
@@ -83,7 +83,7 @@ class Costs(Meter):
 
     def called(self, name: str, tensor: Tensor) -> None:
         """The run itself does something with a tensor: it is listed as operations are."""
-        self._list(name, [_told(tensor)], [tensor])
+        self._list(name, [_operand(tensor)], [tensor])
 
     def watch(self, tensors: Iterable[Tensor]) -> None:
         """Note from now on what is written into these."""
@@ -116,19 +116,19 @@ class Costs(Meter):
             elif isinstance(one, _NESTED):
                 tensors_in(one, used)
         # Before the operation, which may give what it works on another shape.
-        told = [(one.shape, one.dtype, 0 in one.stride()) for one in used]
+        operands = [(one.shape, one.dtype, 0 in one.stride()) for one in used]
         result = func(*args, **kwargs)
         name = _name(func)
         if name != "detach":
             # A parameter is made with one more of these where tensors hold no data.
             made = () if used else tensors_in(result, [])
-            self._list(name, told or [_told(one) for one in made], used or made)
+            self._list(name, operands or [_operand(one) for one in made], used or made)
         if self.machine is not None:
             self._count(func, name, args, kwargs, used, result)
         return result
 
-    def _list(self, name: str, told: list[Told], tensors: Iterable[Tensor]) -> None:
-        self.operations.append((name, told))
+    def _list(self, name: str, operands: list[Operand], tensors: Iterable[Tensor]) -> None:
+        self.operations.append((name, operands))
         if self.machine is not None:
             self.worked_on.append(self._memories.of(tensors))
 
@@ -161,7 +161,7 @@ class Costs(Meter):
         self.seconds += max(seconds, n_bytes / self.machine.bytes_per_s)
 
 
-def _told(tensor: Tensor) -> Told:
+def _operand(tensor: Tensor) -> Operand:
     return tensor.shape, tensor.dtype, 0 in tensor.stride()
 
 
