@@ -11,10 +11,8 @@ from labkit.oracles.lab18.schedules import forward_first
 from labkit.pipeline import ScheduleError
 from labkit.spec import CANNOT_TELL, CaseRun
 
-Told = Callable[[CaseRun[Looped]], object]
 
-
-def warm_up(wrong: Callable[[Looped, int], int]) -> Told:
+def warm_up(wrong: Callable[[Looped, int], int]) -> Condition:
     """The condition that so many forward passes come first on every rank, as a mistake has it; never more than there
     are. Where it has as many as there should be, nobody can tell."""
 
@@ -34,7 +32,7 @@ def walk(run: CaseRun[Looped], kind: str, rank: int = 0) -> list[tuple[int, int]
     return [(one.stage // run.case.n_ranks, one.microbatch) for one in listed(run)[rank] if one.kind == kind]
 
 
-def with_chunks(condition: Condition) -> Told:
+def with_chunks(condition: Condition) -> Condition:
     """The condition, asked where there are several chunks and more than one micro-batch."""
 
     def when(run: CaseRun[Looped]) -> object:
