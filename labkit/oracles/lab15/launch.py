@@ -13,8 +13,8 @@ from labkit.exercises.lab15.launch import InterruptedTraining
 from labkit.oracles.lab15.launch_faults import (
     CONDUCT,
     FAULTS,
-    leaves_at_the_restart,
 )
+from labkit.oracles.lab15.launch_mistakes import leaves_at_the_restart
 from labkit.oracles.lab15.launch_training import (
     close,
     course,
