@@ -19,8 +19,8 @@ aten = torch.ops.aten
 EMPTY = {aten.empty, aten.empty_like, aten.empty_strided, aten.new_empty, aten.new_empty_strided}
 READ_BY_THE_HOST = {aten._local_scalar_dense, aten.equal, aten.nonzero, aten.masked_select, aten._unique2}
 """What has to know a value of the device, or how long its own result is, before the host can go on."""
-HOST_INDICES = {"index", "index_put", "index_put_", "_index_put_impl_"}
-"""What takes tensors of indices from the host, also for a tensor of the device."""
+HOST_MIXES = {"index", "index_put", "index_put_", "_index_put_impl_", "fill_"}
+"""What takes tensors of both memories: indices of the host for a tensor of the device, and a number to fill with."""
 
 
 class DeviceMode(Meter):
@@ -43,7 +43,7 @@ class DeviceMode(Meter):
         if device is not None:
             kwargs["device"] = torch.device("cpu")
         given, written = tensors_in(args, kwargs), written_by(func, args, kwargs)
-        on_device = self._runs_on_device(packet.__name__, given, device)
+        on_device = self._runs_on_device(packet.__name__, given, written, device)
         if on_device and self._state.capture:
             self._state.capture.remember(written, given, self._state.storages)
         result = func(*args, **kwargs)
@@ -66,13 +66,16 @@ class DeviceMode(Meter):
     def _on_device(self, tensor: torch.Tensor) -> bool:
         return self._state.storages.on_device(tensor)
 
-    def _runs_on_device(self, name: str, given: list[torch.Tensor], device: torch.device | None) -> bool:
-        """As PyTorch decides it: all tensors lie in one memory, but the host's may be single numbers."""
+    def _runs_on_device(
+        self, name: str, given: list[torch.Tensor], written: list[torch.Tensor], device: torch.device | None
+    ) -> bool:
+        """As PyTorch decides it: all tensors lie in one memory, but the host's may be single numbers that are read."""
         if device is not None and not given:
             return device.type != "cpu"
         on_device = any(map(self._on_device, given))
         strangers = [tensor for tensor in given if tensor.dim() > 0 and not self._on_device(tensor)]
-        if on_device and strangers and name not in HOST_INDICES:
+        strangers += [tensor for tensor in written if tensor.dim() == 0 and not self._on_device(tensor)]
+        if on_device and strangers and name not in HOST_MIXES:
             raise RuntimeError(
                 f"Expected all tensors to be on the same device, but {name} was given one of the simulated device and "
                 "one of the host: copy it to the device first"

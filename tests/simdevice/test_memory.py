@@ -156,6 +156,17 @@ def test_tensors_of_two_memories_do_not_mix() -> None:
         assert (x + torch.ones(())).device == sim.device
 
 
+def test_a_number_of_the_host_is_read_by_the_device_and_not_changed() -> None:
+    """As TensorIterator::compute_types allows it: a number of the host beside the device's, unless it is an output."""
+    with SimDevice() as sim:
+        total, loss = torch.zeros(()), torch.ones((), device=sim.device)
+        with pytest.raises(RuntimeError, match="same device, but add_ was given one of the simulated device"):
+            total += loss
+        total = total + loss
+        total += torch.ones(())
+        assert total.device == sim.device and total.item() == 2
+
+
 def test_what_raises_inside_leaves_nothing_behind() -> None:
     with pytest.raises(ZeroDivisionError), SimDevice():
         raise ZeroDivisionError
