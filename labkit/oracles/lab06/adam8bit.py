@@ -40,6 +40,10 @@ TOO_MANY_AT_ONCE = (
     "the map makes 256 of each: torch.bucketize finds the nearest one without. In step, dequantize one parameter at a "
     "time."
 )
+NOT_ADAM = (
+    "The step itself is not Adam's: small tensors, which are not quantized, are off too. Apart from how the moments "
+    "are stored, it is your AdamW without the decay."
+)
 
 
 @dataclass(frozen=True)
@@ -217,8 +221,8 @@ ADAM8BIT = Oracle(
         ),
         Hint(
             found("floor"),
-            "The scale of a very small block was raised to a floor. Second moments of 1e-20 are ordinary: only a scale "
-            "of exactly 0 needs special care.",
+            "The scale of a very small block was raised to a floor, or something was added to it. Second moments of "
+            "1e-20 are ordinary: only a scale of exactly 0 needs special care.",
         ),
         Hint(found("scale"), "The scale of a block is its largest magnitude, also in a last block that is short."),
         Hint(found("back"), "dequantize returns code_map[codes] times the scale of each block, in the given shape."),
@@ -233,6 +237,11 @@ ADAM8BIT = Oracle(
         Hint(
             found("not nearest", "below"),
             "The code is that of the nearest value in the map, whose gaps need not be even.",
+        ),
+        Hint(
+            found("floor", "not nearest", "below", "above"),
+            "Blocks of small numbers come out wrong. Nothing is added to a scale before the division, and it has no "
+            "floor: only a scale of exactly 0 needs special care.",
         ),
         Hint(found("nothing moved"), "No weight has moved: change the parameter in place, with p.sub_(...)."),
         Hint(
@@ -270,12 +279,12 @@ ADAM8BIT = Oracle(
         ),
         Hint(
             found("not Adam"),
-            "The step itself is not Adam's: small tensors, which are not quantized, are off too. Apart from how the "
-            "moments are stored, it is your AdamW without the decay.",
+            NOT_ADAM,
         ),
         Hint(
             found("small"),
             "Tensors with fewer than 4096 elements keep float32 moments, and step as torch.optim.Adam does.",
         ),
+        Hint(found("not Adam", "small"), NOT_ADAM),
     ),
 )
