@@ -16,6 +16,7 @@ from labkit.oracles.lab13.cross_entropy_mistakes import (
     by_torch,
     divided_by_rows,
     divided_twice,
+    everything_is_nan,
     first_row_alone,
     gradient_is_right,
     has_wrong_sign,
@@ -25,16 +26,20 @@ from labkit.oracles.lab13.cross_entropy_mistakes import (
     is_nan_in,
     is_sum,
     lacks_the_maximum,
+    last_block_left_out,
+    loss_is_wrong,
     loss_rounded,
     mean_over_all,
     not_divided,
     one_is_elsewhere,
     one_is_not_divided,
+    rows_left_out,
     scaled_in_part,
     sums_are_wrong,
     target_read_too_late,
     writes_behind_the_row,
     wrong_count,
+    wrong_power,
 )
 from labkit.spec import Budget, CaseRun, Hint, Observation, Oracle, Tolerance
 from labkit.tree import same
@@ -121,6 +126,12 @@ CROSS_ENTROPY = Oracle(
         NO_OTHER,
         ASKS_THE_HOST,
         Hint(
+            everything_is_nan,
+            "All rows that count are NaN, also one whose logits are neither large nor far below 0: look at the number "
+            "of tokens that count. New memory holds anything until a kernel stores to it, and tl.atomic_add adds to "
+            "what is there.",
+        ),
+        Hint(
             lambda run: is_nan_in(run.got, 0),
             "exp overflows where the logits are large. Subtract the row's maximum first: the factor that this brings "
             "in cancels.",
@@ -139,8 +150,18 @@ CROSS_ENTROPY = Oracle(
             "Logits far below 0 give NaN: the running maximum has to start at -inf, not at 0.",
         ),
         Hint(
+            rows_left_out,
+            "Rows that count still hold their logits: no program writes to them. Each row has one, so the grid is "
+            "(n_tokens,).",
+        ),
+        Hint(
             first_row_alone,
             "Only the first row is right: row r begins r * vocab elements past the start of the logits.",
+        ),
+        Hint(
+            last_block_left_out,
+            "The last columns of a row still hold their logits: a loop over a row has to end at vocab, not at a "
+            "multiple of BLOCK_SIZE, with the last block masked.",
         ),
         Hint(
             ignored_keep_logits,
@@ -165,6 +186,10 @@ CROSS_ENTROPY = Oracle(
         Hint(
             lambda run: not gradient_is_right(run) and ignores_dloss(run),
             "backward ignores the gradient that comes in: multiply by it. It is 1 only where nothing follows the loss.",
+        ),
+        Hint(
+            wrong_power,
+            "The incoming gradient takes part wrongly: backward multiplies by it, once.",
         ),
         Hint(
             lambda run: gradient_is_right(run) and loss_rounded(run),
@@ -219,6 +244,11 @@ CROSS_ENTROPY = Oracle(
         Hint(
             lambda run: gradient_is_right(run) and lacks_the_maximum(run),
             "The loss lacks the maximum: the sum is relative to it, so the logarithm is top + log(total).",
+        ),
+        Hint(
+            lambda run: gradient_is_right(run) and loss_is_wrong(run),
+            "The gradient is right and the loss is not. Of a row that counts it is top + log(total), less the logit of "
+            "the target, divided by the number of such rows.",
         ),
     ),
 )

@@ -65,7 +65,34 @@ def writes_behind_the_row(run: CaseRun[Tokens]) -> bool:
     if run.measured["races"] and run.measured["out_of_bounds"] and run.got["dlogits"].isnan().any():
         return True
     row = run.got["dlogits"][MASKED_ROW, : run.case.masked_before].double() * shares(run)[0] / run.case.dloss
-    return bool((row != 0).any() and (row.abs() < 0.5).all())
+    # Lanes past the end of a row reach into the next one, but not to all of it.
+    return bool((row != 0).any() and (row == 0).any() and (row.abs() < 0.5).all())
+
+
+def holds_logits(run: CaseRun[Tokens], rows: Tensor, first: int = 0) -> Tensor:
+    """Where the gradient is what was there before, perhaps times the incoming one, from a column on, (rows, vocab)."""
+    got, before = (one[rows, first:].double() for one in (run.got["dlogits"], run.tree["logits"]))
+    return (got == before) | torch.isclose(got, before * run.case.dloss, rtol=0.02)
+
+
+def last_block_left_out(run: CaseRun[Tokens]) -> bool:
+    """In the rows that count, the columns past the last whole block were left as they were."""
+    vocab = run.case.vocab
+    firsts = {vocab // size * size for size in (2**power for power in range(4, 17))} - {vocab}
+    return any(holds_logits(run, counted(run), first).all() for first in firsts)
+
+
+def rows_left_out(run: CaseRun[Tokens]) -> bool:
+    """Some rows that count were left as they were, although no two programs wrote to the same one."""
+    rows = counted(run)
+    left = torch.zeros_like(rows)
+    left[rows] = holds_logits(run, rows).all(-1)
+    return bool(left.any() and not run.measured["races"])
+
+
+def everything_is_nan(run: CaseRun[Tokens]) -> bool:
+    """All rows that count, also the one whose logits neither overflow nor vanish."""
+    return bool(run.got["dlogits"][counted(run)].isnan().all())
 
 
 def mean_over_all(run: CaseRun[Tokens]) -> bool:
@@ -79,6 +106,18 @@ def not_divided(run: CaseRun[Tokens]) -> bool:
 
 def ignores_dloss(run: CaseRun[Tokens]) -> bool:
     return scaled(run, 1 / run.case.dloss)
+
+
+def wrong_power(run: CaseRun[Tokens]) -> object:
+    """Multiplied by the square of the incoming gradient, or divided by it."""
+    dloss = run.case.dloss
+    if dloss == 1:
+        return CANNOT_TELL if gradient_is_right(run) else False
+    return scaled(run, dloss) or scaled(run, dloss**-2)
+
+
+def loss_is_wrong(run: CaseRun[Tokens]) -> bool:
+    return not torch.isclose(run.got["loss"].double(), by_torch(run)[0], rtol=1e-3)
 
 
 def divided_twice(run: CaseRun[Tokens]) -> bool:
