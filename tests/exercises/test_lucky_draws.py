@@ -53,6 +53,8 @@ DRAWS = (
     ("12-rmsnorm/partial_sums_in_half", 27),
     ("12-softmax/no_mask", 2),
     ("13-flash-attention/divides_by_the_last_blocks_sum", 0),
+    ("13-flash-backward/keys_in_programs_of_queries", 4),
+    ("13-flash-backward/keys_start_at_block_m", 4),
     ("13-grouped-order/groups_of_columns", 0),
     ("15-amp-clip/the_largest_table_only", 4),
     ("14-ring/half_the_way", 3),
