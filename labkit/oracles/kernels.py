@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
+
 from labkit.meters.compiled.report import REGISTER_BYTES, SHARED_LIMIT_BYTES
 from labkit.spec import Budget, CaseRun, Hint
 
@@ -63,6 +65,28 @@ COPIED = Hint(
     "and let it find each element where it is.",
 )
 """Of bytes over the budget: an input was copied into another order."""
+
+_FILLS = ("torch.zero", "torch.new_zero", "torch.one", "torch.new_one", "torch.full", "torch.new_full", "torch.fill")
+
+
+def filled(store: Limit) -> Hint:
+    """Of a result that is right, but was written twice: by PyTorch, and by the kernel. store: the most bytes stored."""
+
+    def when(run: CaseRun) -> bool:
+        most = store(run) if callable(store) else store
+        fills = any(line.startswith(_FILLS) for line in run.held.get("store_bytes", ()))
+        return fills and run.measured["store_bytes"] > most and _nearly_right(run)
+
+    return Hint(
+        when,
+        "PyTorch fills memory that the kernel writes over in full: make it with torch.empty or torch.empty_like, which "
+        "write nothing.",
+    )
+
+
+def _nearly_right(run: CaseRun) -> bool:
+    return all(torch.allclose(run.got[name], right, rtol=1e-2, atol=1e-2) for name, right in run.expected.items())
+
 
 BY_KERNELS = Budget(
     "computed_by_torch",

@@ -9,7 +9,7 @@ from labkit.compare import inputs_untouched
 from labkit.exercises.lab13.matmul import Product, factors
 from labkit.interpreter.products import without_low_bits
 from labkit.oracles.calls import as_call
-from labkit.oracles.kernels import COPIED, NO_OTHER, SAFE, at_full_size, compiled, moved
+from labkit.oracles.kernels import COPIED, NO_OTHER, SAFE, at_full_size, compiled, filled, moved
 from labkit.spec import Budget, CaseRun, Hint, Observation, Oracle, Tolerance
 from labkit.unwritten import unwritten
 
@@ -88,6 +88,17 @@ def in_tf32(run: CaseRun[Product]) -> bool:
     return is_like(run.got, product(*cut), 1e-3)
 
 
+def in_float16(run: CaseRun[Product]) -> bool:
+    """Of float32: the factors or the result were rounded to float16."""
+    if run.case.dtype != "float32" or run.case.precision != "ieee":
+        return False
+    a, b = factors(run.case, run.tree)
+    out = run.got["out"]
+    if torch.equal(out, out.half().float()):
+        return is_like(run.got, product(a, b), 1e-3)
+    return is_like(run.got, product(a.half(), b.half()))
+
+
 def rounded_on_the_way(run: CaseRun[Product]) -> bool:
     right = run.expected["out"].double()
     out = run.got["out"].double()
@@ -135,7 +146,27 @@ def strides_ignored(run: CaseRun[Product]) -> bool:
     flat_b = run.tree["b"].reshape(-1)[: b.numel()].view(b.shape)
     wrong = [product(x, y) for x, y in ((flat_a, b), (a, flat_b), (flat_a, flat_b))]
     right = product(a, b)
-    return any(not torch.equal(one, right) and is_like(run.got, one, 1e-2) for one in wrong)
+    return any(not torch.equal(one, right) and resembles(run.got["out"], one) for one in wrong)
+
+
+def read_as(run: CaseRun[Product], strides_a: tuple[int, int], strides_b: tuple[int, int]) -> bool:
+    """Whether one factor, or both, was read with these strides, which are not its own."""
+    a, b = factors(run.case, run.tree)
+    wrong_a, wrong_b = read_with(a, strides_a), read_with(b, strides_b)
+    right = product(a, b)
+    wrong = [product(x, y) for x, y in ((wrong_a, b), (a, wrong_b), (wrong_a, wrong_b))]
+    return any(not torch.equal(one, right) and resembles(run.got["out"], one) for one in wrong)
+
+
+def strides_of_the_other(run: CaseRun[Product]) -> bool:
+    a, b = factors(run.case, run.tree)
+    return read_as(run, b.stride(), a.stride())
+
+
+def rows_taken_as_dense(run: CaseRun[Product]) -> bool:
+    """Column numbers were not multiplied by anything."""
+    a, b = factors(run.case, run.tree)
+    return read_as(run, (a.stride(0), 1), (b.stride(0), 1))
 
 
 def overwritten(run: CaseRun[Product]) -> bool:
@@ -191,10 +222,42 @@ def sum_so_far_twice(run: CaseRun[Product]) -> bool:
 
 
 def rest_left_out(run: CaseRun[Product]) -> bool:
-    """Only whole steps along the inner dimension are summed."""
+    """Only whole steps along the inner dimension are summed, or only those up to another dimension's size."""
+    case = run.case
+    a, b = factors(case, run.tree)
+    ends = {case.n_inner // step * step for step in STEPS}
+    ends |= {-(-size // step) * step for size in (case.n_rows, case.n_cols) for step in STEPS}
+    return any(resembles(run.got["out"], product(a[:, :end], b[:end])) for end in ends if 0 < end < case.n_inner)
+
+
+def first_step_left_out(run: CaseRun[Product]) -> bool:
+    """The sums begin with the second step along the inner dimension."""
     a, b = factors(run.case, run.tree)
-    whole = {run.case.n_inner // step * step for step in STEPS} - {run.case.n_inner}
-    return any(resembles(run.got["out"], product(a[:, :n], b[:n])) for n in whole)
+    return any(resembles(run.got["out"], product(a[:, step:], b[step:])) for step in STEPS if step < run.case.n_inner)
+
+
+def stored_by_columns(run: CaseRun[Product]) -> bool:
+    """The memory of the result holds one column after the other."""
+    right = run.expected["out"]
+    return is_like(run.got, right.t().reshape(right.shape), 1e-2)
+
+
+def zero_past_the_other_size(run: CaseRun[Product]) -> bool:
+    """Rows past the number of columns are 0, or columns past the number of rows, and all else is right."""
+    case, out = run.case, run.got["out"]
+    wrong = ~torch.isclose(out.double(), run.expected["out"].double(), rtol=1e-2, atol=1e-2)
+    kept = slice(min(case.n_rows, case.n_cols))
+    return bool(wrong.any() and not wrong[kept, kept].any() and not out[wrong].any())
+
+
+def shaped_like_a_factor(run: CaseRun[Product]) -> bool:
+    """Not (n_rows, n_cols), but the shape of a or of b."""
+    shape = run.got["out"].shape
+    return shape != run.expected["out"].shape and shape in [one.shape for one in factors(run.case, run.tree)]
+
+
+def never_stored(run: CaseRun[Product]) -> bool:
+    return run.got["out"].shape == run.expected["out"].shape and bool(unwritten(run.got["out"]).any())
 
 
 MATMUL = Oracle(
@@ -218,10 +281,21 @@ MATMUL = Oracle(
     diagnose=(
         NO_OTHER,
         COPIED,
+        filled(stored_bytes),
+        Hint(
+            shaped_like_a_factor,
+            "The result has a factor's shape. It has as many rows as a and as many columns as b: torch.empty(n_rows, "
+            "n_cols, ...).",
+        ),
         Hint(
             in_tf32,
             "The factors were rounded to tf32, which is what tl.dot does with float32 unless told otherwise: hand "
             "`precision` on to it as input_precision.",
+        ),
+        Hint(
+            in_float16,
+            "float32 was rounded to float16 on the way: hand the tiles to tl.dot as they are, and convert to the dtype "
+            "of the result, c_ptr.dtype.element_ty.",
         ),
         Hint(
             sum_so_far_twice,
@@ -239,6 +313,10 @@ MATMUL = Oracle(
             "third argument, or add to it.",
         ),
         Hint(
+            first_step_left_out,
+            "The first step along the inner dimension is missing from the sums: let the loop begin at 0.",
+        ),
+        Hint(
             first_step_again,
             "Every step multiplies the same two tiles, the first ones: the offsets along the inner dimension begin at "
             "`start`.",
@@ -246,7 +324,7 @@ MATMUL = Oracle(
         Hint(
             overwritten,
             "Only the beginnings of rows are wrong: lanes past the end of the row above wrote there. Mask the store "
-            "in both of its dimensions.",
+            "in both of its dimensions, with <.",
         ),
         Hint(
             axes_swapped,
@@ -264,8 +342,18 @@ MATMUL = Oracle(
             "all steps and convert what is stored.",
         ),
         Hint(
-            lambda run: bool(unwritten(run.got["out"]).any()),
-            "Elements of the result were never stored: element (i, j) of it lies at i * n_cols + j.",
+            never_stored,
+            "Elements of the result were never stored. Program (i, j) has the tile that begins in row i * tile and "
+            "column j * tile, and element (row, col) of the result lies at row * n_cols + col.",
+        ),
+        Hint(
+            stored_by_columns,
+            "The result was stored column by column: element (row, col) of it lies at row * n_cols + col.",
+        ),
+        Hint(
+            zero_past_the_other_size,
+            "Rows or columns at the end of the result are 0, because masks leave them out: row numbers of a are to be "
+            "compared with n_rows, column numbers of b with n_cols.",
         ),
         Hint(
             steps_of_one,
@@ -278,9 +366,19 @@ MATMUL = Oracle(
             "a tile of b, the offsets along the inner dimension are the rows.",
         ),
         Hint(
+            strides_of_the_other,
+            "A factor was read with the other one's strides. Hand all four to the kernel in its order: *a.stride(), "
+            "*b.stride().",
+        ),
+        Hint(
             strides_ignored,
             "A factor was read as if its rows lay one right after the other. Element (i, j) lies at i * stride(0) + "
             "j * stride(1): hand both strides to the kernel.",
+        ),
+        Hint(
+            rows_taken_as_dense,
+            "A factor was read as if the elements of a row were neighbours in memory: a column number is multiplied by "
+            "stride(1).",
         ),
     ),
 )
