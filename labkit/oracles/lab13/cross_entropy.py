@@ -14,8 +14,10 @@ from labkit.oracles.calls import as_call
 from labkit.oracles.kernels import ASKS_THE_HOST, BY_KERNELS, NO_OTHER, SAFE, at_full_size, compiled
 from labkit.oracles.lab13.cross_entropy_mistakes import (
     by_torch,
+    count_rounded,
     divided_by_rows,
     divided_twice,
+    dloss_takes_part_wrongly,
     everything_is_nan,
     first_row_alone,
     gradient_is_right,
@@ -33,13 +35,13 @@ from labkit.oracles.lab13.cross_entropy_mistakes import (
     not_divided,
     one_is_elsewhere,
     one_is_not_divided,
+    rows_elsewhere,
     rows_left_out,
     scaled_in_part,
     sums_are_wrong,
     target_read_too_late,
     writes_behind_the_row,
     wrong_count,
-    wrong_power,
 )
 from labkit.spec import Budget, CaseRun, Hint, Observation, Oracle, Tolerance
 from labkit.tree import same
@@ -155,6 +157,11 @@ CROSS_ENTROPY = Oracle(
             "(n_tokens,).",
         ),
         Hint(
+            rows_elsewhere,
+            "Some rows are never written, and programs reach into one another's rows or past the last one: row r "
+            "begins r * vocab elements past the start of the logits.",
+        ),
+        Hint(
             first_row_alone,
             "Only the first row is right: row r begins r * vocab elements past the start of the logits.",
         ),
@@ -168,11 +175,15 @@ CROSS_ENTROPY = Oracle(
             "Rows that do not count still hold their logits. Their gradient is 0, and it has to be written.",
         ),
         Hint(
+            dloss_takes_part_wrongly,
+            "The incoming gradient takes part wrongly: backward multiplies by it, once.",
+        ),
+        Hint(
             ignored_take_part,
             "Rows whose target is ignore_index get a gradient: write zeros over them, and leave them out of the loss.",
         ),
         Hint(
-            lambda run: not gradient_is_right(run) and mean_over_all(run),
+            mean_over_all,
             "The mean goes over the tokens that count: divide by the number of targets other than ignore_index.",
         ),
         Hint(
@@ -188,8 +199,9 @@ CROSS_ENTROPY = Oracle(
             "backward ignores the gradient that comes in: multiply by it. It is 1 only where nothing follows the loss.",
         ),
         Hint(
-            wrong_power,
-            "The incoming gradient takes part wrongly: backward multiplies by it, once.",
+            count_rounded,
+            "The number of tokens that count was rounded: bfloat16 has no 257. Keep it in float32: "
+            "logits.new_empty(1, dtype=torch.float32).",
         ),
         Hint(
             lambda run: gradient_is_right(run) and loss_rounded(run),

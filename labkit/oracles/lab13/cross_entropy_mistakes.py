@@ -83,11 +83,17 @@ def last_block_left_out(run: CaseRun[Tokens]) -> bool:
 
 
 def rows_left_out(run: CaseRun[Tokens]) -> bool:
-    """Some rows that count were left as they were, although no two programs wrote to the same one."""
-    rows = counted(run)
-    left = torch.zeros_like(rows)
-    left[rows] = holds_logits(run, rows).all(-1)
-    return bool(left.any() and not run.measured["races"])
+    """Some rows that count were left as they were, although every program kept to a row of its own."""
+    return bool(holds_logits(run, counted(run)).all(-1).any()) and not _leaves_its_row(run)
+
+
+def rows_elsewhere(run: CaseRun[Tokens]) -> bool:
+    """Some rows that count were left as they were, and programs met in a row or were outside the matrix."""
+    return bool(holds_logits(run, counted(run)).all(-1).any()) and _leaves_its_row(run)
+
+
+def _leaves_its_row(run: CaseRun[Tokens]) -> bool:
+    return bool(run.measured["races"] or run.measured["out_of_bounds"])
 
 
 def everything_is_nan(run: CaseRun[Tokens]) -> bool:
@@ -95,9 +101,12 @@ def everything_is_nan(run: CaseRun[Tokens]) -> bool:
     return bool(run.got["dlogits"][counted(run)].isnan().all())
 
 
-def mean_over_all(run: CaseRun[Tokens]) -> bool:
+def mean_over_all(run: CaseRun[Tokens]) -> object:
     n_counted, n_all = shares(run)
-    return scaled(run, n_counted / n_all)
+    if n_all - n_counted < 16 * torch.finfo(run.tree["logits"].dtype).eps * n_all:
+        # So near to 1 a factor does not show in a gradient of 16 bits.
+        return CANNOT_TELL
+    return not gradient_is_right(run) and scaled(run, n_counted / n_all)
 
 
 def not_divided(run: CaseRun[Tokens]) -> bool:
@@ -108,9 +117,11 @@ def ignores_dloss(run: CaseRun[Tokens]) -> bool:
     return scaled(run, 1 / run.case.dloss)
 
 
-def wrong_power(run: CaseRun[Tokens]) -> object:
-    """Multiplied by the square of the incoming gradient, or divided by it."""
+def dloss_takes_part_wrongly(run: CaseRun[Tokens]) -> object:
+    """Multiplied by the square of the incoming gradient, divided by it, or added to it."""
     dloss = run.case.dloss
+    if near(run.case, run.got["dlogits"], by_torch(run)[1] / dloss + dloss):
+        return True
     if dloss == 1:
         return CANNOT_TELL if gradient_is_right(run) else False
     return scaled(run, dloss) or scaled(run, dloss**-2)
@@ -184,6 +195,15 @@ def wrong_count(run: CaseRun[Tokens]) -> object:
         # A factor near 1 does not show in a gradient of 16 bits.
         return CANNOT_TELL if 1e-3 < abs(factor - 1) < 16 * torch.finfo(run.tree["logits"].dtype).eps else False
     return abs(factor - 1) > 1e-3 and scaled(run, factor)
+
+
+def count_rounded(run: CaseRun[Tokens]) -> object:
+    """The number of tokens that count was held in the dtype of the logits."""
+    n_counted = shares(run)[0]
+    rounded = float(torch.tensor(float(n_counted), dtype=run.tree["logits"].dtype))
+    if rounded == n_counted:
+        return CANNOT_TELL
+    return torch.allclose(run.got["loss"].double(), by_torch(run)[0] * n_counted / rounded, rtol=1e-4)
 
 
 def loss_rounded(run: CaseRun[Tokens]) -> bool:
