@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks import grading
 from benchmarks._meter import Sample, Timed
+from labkit import exercises
 
 
 def timed(**changes: object) -> Timed:
@@ -53,3 +54,10 @@ def test_the_figures_are_shown_as_lines_of_a_table(capsys: pytest.CaptureFixture
     assert header.startswith("lab") and set(rule) == {"-", " "}
     assert row.split() == ["trivial", "kernel", "120.0", "240.0", "1", "1", "11.0"]
     assert (added[0].split(), added[2].split()) == (["submissions", "added_wall_s"], ["12", "0.1"])
+
+
+def test_extra_credit_has_no_points_to_compare() -> None:
+    """A blank optional exercise has all of the none that its check cell may give."""
+    assert "02-merge-smallest" in exercises.of_lab("02")
+    core = grading.with_points("02_float_formats")
+    assert "02-decode" in core and "02-merge-smallest" not in core
