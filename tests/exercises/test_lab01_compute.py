@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from labkit.oracles.lab01.arithmetic_intensity import cost_of
-from labkit.oracles.lab01.compute_days import attention_flops, iteration_flops
+from labkit.oracles.lab01.training_flops import attention_flops, iteration_flops
 from tests.exercises.harness import answers_in, solution_of
 
 

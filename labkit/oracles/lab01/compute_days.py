@@ -1,77 +1,45 @@
-"""Lab 01: what is true of a training run's FLOPs, days, dollars and utilization; what the usual mistakes look like.
+"""Lab 01: what is true of a training run's FLOPs, days, dollars and utilization.
 
-The FLOPs of an iteration are counted by PyTorch's own counter, on a layer of GPT-2's shape without storage. The other
-three are unit conversions, checked against the amounts that the answers must account for.
+The FLOPs of an iteration are counted by PyTorch (`training_flops`). The other three are unit conversions, checked
+against the amounts that the answers must account for. What the usual mistakes look like: `compute_days_mistakes`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache
-
-import torch
-from torch.nn import functional as F
-from torch.utils.flop_counter import FlopCounterMode
 
 from labkit.exercises.lab01.compute_days import COMPUTE_FUNCTIONS
 from labkit.exercises.lab01.function_calls import Call
 from labkit.oracles.hints import any_of, not_written_yet
+from labkit.oracles.lab01.compute_days_mistakes import (
+    WITHIN,
+    attention_not_recomputed,
+    attention_not_scaled,
+    by_hidden,
+    counted_in_forwards,
+    flops_are,
+    forward_alone,
+    forward_only,
+    half,
+    head_in_each_layer,
+    head_times,
+    is_rounded,
+    near,
+    of_one_layer,
+    of_one_sequence,
+    off_by,
+    other_recomputation,
+    three_quarters_of_all,
+    two_thirds_of_the_layers,
+    with_attention,
+    with_terms,
+    without_head,
+)
 from labkit.oracles.lab01.function_calls import call_of, is_blank
+from labkit.oracles.lab01.training_flops import iteration_flops
 from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
-WITHIN = 1e-6
-"""For rounding alone: every amount follows exactly from the arguments."""
 HOUR_S, DAY_S = 3600, 86400
-Term = float | Callable[[int, int, int, int], float]
-
-
-def _meta(*shape: int) -> torch.Tensor:
-    return torch.empty(shape, device="meta", requires_grad=True)
-
-
-def _counted(run: Callable[[], torch.Tensor], backward: bool) -> int:
-    """FLOPs of matrix products, forward only or forward and backward."""
-    with FlopCounterMode(display=False) as counter:
-        out = run()
-        if backward:
-            out.sum().backward()
-    return counter.get_total_flops()
-
-
-@cache
-def layer_flops(batch: int, seq: int, hidden: int, backward: bool) -> int:
-    """A layer of GPT-2's shape: eager attention, four times as wide between the two linear layers behind it."""
-    x, widths = _meta(batch, seq, hidden), ((3 * hidden, hidden), (hidden, hidden), (4 * hidden, hidden))
-    qkv, out, up = (_meta(*width) for width in widths)
-    down = _meta(hidden, 4 * hidden)
-
-    def run() -> torch.Tensor:
-        q, k, v = F.linear(x, qkv).chunk(3, -1)
-        mixed = F.linear(F.softmax(q @ k.mT, -1) @ v, out)
-        return F.linear(F.gelu(F.linear(mixed, up)), down)
-
-    return _counted(run, backward)
-
-
-@cache
-def attention_flops(batch: int, seq: int, hidden: int, backward: bool) -> int:
-    """The two products of the attention in it."""
-    q, k, v = (_meta(batch, seq, hidden) for _ in range(3))
-    return _counted(lambda: F.softmax(q @ k.mT, -1) @ v, backward)
-
-
-@cache
-def head_flops(batch: int, seq: int, hidden: int, vocab: int) -> int:
-    """The output layer, forward and backward; no checkpoint lies around it."""
-    x, weight = _meta(batch, seq, hidden), _meta(vocab, hidden)
-    return _counted(lambda: F.linear(x, weight), True)
-
-
-def iteration_flops(batch: int, seq: int, n_layers: int, hidden: int, vocab: int, recompute: bool) -> int:
-    again = layer_flops(batch, seq, hidden, False) if recompute else 0
-    layers = n_layers * (layer_flops(batch, seq, hidden, True) + again)
-    return layers + head_flops(batch, seq, hidden, vocab)
 
 
 def true_estimate(run: CaseRun[Call]) -> dict[str, float]:
@@ -85,139 +53,6 @@ def true_estimate(run: CaseRun[Call]) -> dict[str, float]:
         return {"out": math.prod(case.arguments) * 24}
     n_params, n_tokens, gpu_hours, peak_flops = case.arguments
     return {"out": 6 * n_tokens * n_params / (gpu_hours * HOUR_S * peak_flops)}
-
-
-def near(found: float, wanted: float) -> bool:
-    return math.isclose(found, wanted, rel_tol=WITHIN)
-
-
-def flops_are(*terms: Callable[..., float]) -> Callable:
-    """A diagnosis of flops_per_iteration: what came back is what one of the terms gives for the arguments."""
-    return lambda run: (
-        run.case.function == "flops_per_iteration"
-        and any(near(float(run.got["out"]), term(*run.case.arguments)) for term in terms)
-    )
-
-
-def off_by(function: str, *factors: Callable[..., float] | float) -> Callable:
-    """A diagnosis: what came back is the right amount times one of the factors, which may depend on the arguments."""
-
-    def diagnose(run: CaseRun[Call]) -> bool:
-        if run.case.function != function:
-            return False
-        right, found = run.expected["out"], float(run.got["out"])
-        return any(near(found, right * (f(*run.case.arguments) if callable(f) else f)) for f in factors)
-
-    return diagnose
-
-
-def half(*arguments) -> float:
-    return iteration_flops(*arguments) / 2
-
-
-def other_recomputation(batch, seq, n_layers, hidden, vocab, recompute) -> float:
-    return iteration_flops(batch, seq, n_layers, hidden, vocab, not recompute)
-
-
-def without_head(batch, seq, n_layers, hidden, vocab, recompute) -> float:
-    return iteration_flops(batch, seq, n_layers, hidden, vocab, recompute) - head_flops(batch, seq, hidden, vocab)
-
-
-def head_times(n_forwards: int) -> Callable[..., float]:
-    """With the output layer counted as this many of its forward passes, of which it takes three."""
-    return lambda batch, seq, n_layers, hidden, vocab, recompute: (
-        iteration_flops(batch, seq, n_layers, hidden, vocab, recompute)
-        + (n_forwards / 3 - 1) * head_flops(batch, seq, hidden, vocab)
-    )
-
-
-def head_in_each_layer(batch, seq, n_layers, hidden, vocab, recompute) -> float:
-    right = iteration_flops(batch, seq, n_layers, hidden, vocab, recompute)
-    return right + (n_layers - 1) * head_flops(batch, seq, hidden, vocab)
-
-
-def three_quarters_of_all(batch, seq, n_layers, hidden, vocab, recompute) -> float:
-    return math.nan if recompute else 0.75 * iteration_flops(batch, seq, n_layers, hidden, vocab, True)
-
-
-def two_thirds_of_the_layers(batch, seq, n_layers, hidden, vocab, recompute) -> float:
-    head = head_flops(batch, seq, hidden, vocab)
-    again = iteration_flops(batch, seq, n_layers, hidden, vocab, True) - head
-    return math.nan if recompute else 2 / 3 * again + head
-
-
-def attention_not_scaled(batch, seq, n_layers, hidden, vocab, recompute) -> float:
-    """3/4 of F's first term, and all of the attention's."""
-    again = n_layers * attention_flops(batch, seq, hidden, False)
-    return math.nan if recompute else iteration_flops(batch, seq, n_layers, hidden, vocab, False) + again
-
-
-def attention_not_recomputed(batch, seq, n_layers, hidden, vocab, recompute) -> float:
-    again = n_layers * attention_flops(batch, seq, hidden, False)
-    return iteration_flops(batch, seq, n_layers, hidden, vocab, True) - again if recompute else math.nan
-
-
-def with_attention(share: float) -> Callable[..., float]:
-    """With this share of the attention's two products."""
-
-    def flops(batch, seq, n_layers, hidden, vocab, recompute) -> float:
-        again = attention_flops(batch, seq, hidden, False) if recompute else 0
-        products = n_layers * (attention_flops(batch, seq, hidden, True) + again)
-        return iteration_flops(batch, seq, n_layers, hidden, vocab, recompute) - (1 - share) * products
-
-    return flops
-
-
-def forward_only(batch, seq, n_layers, hidden, vocab, recompute) -> float:
-    return n_layers * layer_flops(batch, seq, hidden, False) + head_flops(batch, seq, hidden, vocab) / 3
-
-
-def of_one_layer(batch, seq, n_layers, *others) -> float:
-    return iteration_flops(batch, seq, 1, *others)
-
-
-def of_one_sequence(batch, *others) -> float:
-    return iteration_flops(batch, *others) / batch
-
-
-def with_terms(dense: Term = 1, attention: Term = 1, head: Term = 1) -> Callable[..., float]:
-    """With the products with a layer's weights, the attention's two and the output layer's times these.
-
-    A factor may depend on (batch, seq, n_layers, hidden).
-    """
-
-    def flops(batch, seq, n_layers, hidden, vocab, recompute) -> float:
-        all_of_head = head_flops(batch, seq, hidden, vocab)
-        layers = iteration_flops(batch, seq, n_layers, hidden, vocab, recompute) - all_of_head
-        again = attention_flops(batch, seq, hidden, False) if recompute else 0
-        products = n_layers * (attention_flops(batch, seq, hidden, True) + again)
-        terms = zip((layers - products, products, all_of_head), (dense, attention, head))
-        return sum(term * (by(batch, seq, n_layers, hidden) if callable(by) else by) for term, by in terms)
-
-    return flops
-
-
-def by_hidden(power: int) -> Term:
-    return lambda batch, seq, n_layers, hidden: hidden**power
-
-
-def counted_in_forwards(of_layers: tuple[int, int], of_head: int) -> Callable[..., float]:
-    """With a layer and the output layer as so many forward passes; of_layers: without recomputation, and with it."""
-
-    def flops(batch, seq, n_layers, hidden, vocab, recompute) -> float:
-        layers = n_layers * layer_flops(batch, seq, hidden, False)
-        return of_layers[recompute] * layers + of_head / 3 * head_flops(batch, seq, hidden, vocab)
-
-    return flops
-
-
-def forward_alone(n_params, n_tokens, n_gpus, flops_per_gpu, recompute) -> float:
-    """2 FLOPs for a parameter and token, and with recomputation 6 in place of 8."""
-    return 3 / 4 if recompute else 1 / 3
-
-
-def is_rounded(found: float, right: float) -> bool:
-    return found in (math.floor(right), math.ceil(right), *(round(right, digits) for digits in range(4)))
 
 
 COMPUTE_DAYS = Oracle(
