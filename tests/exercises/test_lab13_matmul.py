@@ -13,7 +13,8 @@ from labkit.exercises import find
 from labkit.exercises.lab13.matmul import Product
 from labkit.observe import make_inputs
 from labkit.oracles import oracle_of
-from labkit.oracles.lab13.matmul import expected, in_tf32, least_loaded, rounded_on_the_way, stored_bytes
+from labkit.oracles.lab13.matmul import expected, least_loaded, stored_bytes
+from labkit.oracles.lab13.matmul_mistakes import in_tf32, rounded_on_the_way
 from labkit.spec import CaseRun, Observation
 from tests.exercises.harness import answers_in, solution_of
 
