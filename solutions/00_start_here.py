@@ -283,7 +283,7 @@ def largest_size(function):
     return max(
         size
         for size in sizes
-        if function(torch.full((8,), size, dtype=torch.float16), 0).isfinite()
+        if function(torch.full((1, 8), size, dtype=torch.float16), 1).isfinite()
     )
 
 

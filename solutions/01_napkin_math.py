@@ -305,7 +305,7 @@ check("01-model-state-bytes", model_state_bytes, gb_and_gib)
 
 # %%
 def in_words(n_bytes: float) -> str:
-    gb, gib = gb_and_gib(n_bytes)
+    gb, gib = gb_and_gib(float(n_bytes))
     return f"{gb:,.2f} GB = {gib:,.2f} GiB"
 
 
@@ -670,7 +670,7 @@ labkit.figures.depth_line(extrapolate, shallow, {32: whole.peak_bytes})
 shallow_recomputed = {
     depth: step_of_llama(num_hidden_layers=depth, checkpointing=True).peak_bytes for depth in (1, 2)
 }
-with_checkpointing = extrapolate(shallow_recomputed, 32)
+with_checkpointing = float(extrapolate(shallow_recomputed, 32))
 print("everything kept:   ", in_words(whole.peak_bytes))
 print("with checkpointing:", in_words(with_checkpointing))
 print(
@@ -773,7 +773,7 @@ def needs_of(config, seq_len: int) -> dict[str, int]:
 
 
 card_bytes = 80 * 2**30
-n_sequences = largest_batch(needs_of(llama, 1024), card_bytes)
+n_sequences = int(largest_batch(needs_of(llama, 1024), card_bytes))
 print(f"on a card of {in_words(card_bytes)}: {n_sequences} sequences of 1024 tokens")
 guesses.settle("largest batch on 80 GiB", n_sequences)
 for n in (n_sequences, n_sequences + 1):
@@ -1399,16 +1399,16 @@ def mfu(n_params: float, n_tokens: float, gpu_hours: float, peak_flops: float) -
 check("01-compute-days", flops_per_iteration, training_days, training_dollars, mfu)
 
 # %%
-with_it = training_days(175e9, 300e9, 480, 140e12, recompute=True)
-without = training_days(175e9, 300e9, 480, 140e12, recompute=False)
+with_it = float(training_days(175e9, 300e9, 480, 140e12, recompute=True))
+without = float(training_days(175e9, 300e9, 480, 140e12, recompute=False))
 n_iterations = 300e9 / 2048  # with one sequence each; the batch does not matter here
-all_terms = n_iterations * flops_per_iteration(1, 2048, 96, 12288, 51200, True)
+all_terms = n_iterations * float(flops_per_iteration(1, 2048, 96, 12288, 51200, True))
 for name, days in (
     ("8TP, with recomputation", with_it),
     ("6TP, without", without),
     ("F, all three terms", all_terms / (480 * 140e12) / 86400),
 ):
-    dollars = training_dollars(days, 480, 2.0)
+    dollars = float(training_dollars(days, 480, 2.0))
     print(f"{name:25}{days:5.1f} days, $ {dollars / 1e6:.2f} M at $ 2 per GPU-hour")
 guesses.settle("training GPT-3", with_it)
 
@@ -1507,8 +1507,8 @@ for name, n_params, gpu_hours in (
     ("70B", 70e9, 7.0e6),
     ("405B", 405e9, 30.84e6),
 ):
-    dollars = training_dollars(gpu_hours / 24, 1, 2.0)
-    share = mfu(n_params, 15e12, gpu_hours, 989e12)
+    dollars = float(training_dollars(gpu_hours / 24, 1, 2.0))
+    share = float(mfu(n_params, 15e12, gpu_hours, 989e12))
     print(
         f"Llama 3.1 {name:5}{gpu_hours / 1e6:6.2f} M GPU-hours,",
         f"$ {dollars / 1e6:5.2f} M at $ 2 per hour, MFU {share:.1%}",
@@ -1543,11 +1543,11 @@ for n_params, n_layers, hidden, batch, achieved in (
 # rate per GPU does that assume, and is it plausible, given a peak of 125 TFLOP/s?
 
 # %%
-years_at_1_tflops = training_days(175e9, 300e9, 1, 1e12, recompute=True) / 365
+years_at_1_tflops = float(training_days(175e9, 300e9, 1, 1e12, recompute=True)) / 365
 implied = years_at_1_tflops / 288
 print(f"288 years on one V100: {implied:.0f} TFLOP/s, {implied / 125:.0%} of the peak rate")
 for n_gpus in (8, 512):
-    days = training_days(175e9, 300e9, n_gpus, implied * 1e12, recompute=True)
+    days = float(training_days(175e9, 300e9, n_gpus, implied * 1e12, recompute=True))
     print(
         f"{n_gpus:5} of them: {days / 365:5.2f} years, {days / 30.4:5.1f} months, {days / 7:5.0f} weeks"
     )
@@ -1588,10 +1588,10 @@ while len(turns) < 3 or time.perf_counter() < until:
     turns.append((step_seconds(one_layer), step_seconds(six_layers)))
 one, six = (min(times) for times in zip(*turns))
 torch.set_num_threads(n_threads)
-achieved = flops_per_iteration(4, 128, 1, 256, 0, False) / one
+achieved = float(flops_per_iteration(4, 128, 1, 256, 0, False)) / one
 print(f"one layer:  {1e3 * one:.1f} ms, {achieved / 1e9:.0f} GFLOP/s achieved")
 print(f"six layers: {1e3 * six:.1f} ms measured, {6e3 * one:.1f} ms = six times one layer")
-days = training_days(124e6, 2.5e9, 1, achieved, recompute=False)
+days = float(training_days(124e6, 2.5e9, 1, achieved, recompute=False))
 print(f"GPT-2 small on 2.5 B tokens, 20 per parameter, on this core: {days:,.0f} days")
 
 # %% [markdown]

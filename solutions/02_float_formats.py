@@ -395,10 +395,10 @@ check("02-format-table", format_limits)
 
 
 # %%
-def count_until_stuck(fmt: FloatFormat) -> float:
+def count_until_stuck(fmt: FloatFormat, most: float = 5000) -> float:
     """The number at which adding 1 changes nothing any more, with your encoder doing the rounding."""
     n = 1.0
-    while decode(encode(torch.tensor([n + 1]), fmt), fmt).item() != n:
+    while n < most and decode(encode(torch.tensor([n + 1]), fmt), fmt).item() != n:
         n += 1
     return n
 

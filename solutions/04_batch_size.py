@@ -553,10 +553,10 @@ print(
     + "".join(f"n = {n:<6}" for n in (256, 512, 1024, 4096))
 )
 for name, gpu in {"A100": A100, "V100": V100}.items():
-    rows = [compute_bound_rows(n, *gpu, 2) for n in (256, 512, 1024, 4096)]
+    rows = [float(compute_bound_rows(n, *gpu, 2)) for n in (256, 512, 1024, 4096)]
     shown = "".join(f"{'never' if b == math.inf else f'{b:.0f}':10}" for b in rows)
     print(f"{name + ', float16':36}{shown}")
-guesses.settle("rows at n = 512", compute_bound_rows(512, *A100, 2))
+guesses.settle("rows at n = 512", float(compute_bound_rows(512, *A100, 2)))
 
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
@@ -646,7 +646,7 @@ for cols, tile in ((1536, (256, 128)), (1537, (256, 128)), (1537, (128, 256))):
     print(
         f"2304 x {cols} in tiles of {tile[0]} x {tile[1]}: tiles {n_tiles}, waves {n_waves}, efficiency {efficiency:.0%}"
     )
-for vocabulary in (50257, padded(50257, 2, 128)):
+for vocabulary in (50257, int(padded(50257, 2, 128))):
     n_tiles, n_waves, efficiency = tiles_and_waves(4096, vocabulary, 256, 128, 108)
     print(f"4096 x {vocabulary}: tiles {n_tiles}, waves {n_waves}, efficiency {efficiency:.1%}")
 
@@ -891,7 +891,7 @@ guesses.settle("negative estimates", negative)
 # below, what it takes to reach a target loss when the critical batch is 65,536 tokens.
 
 # %% tags=["figure"]
-labkit.figures.batch_slider(tokens_per_second, compute_bound_rows(4096, *A100, 2), 65536)
+labkit.figures.batch_slider(tokens_per_second, float(compute_bound_rows(4096, *A100, 2)), 65536)
 
 # %% [markdown]
 # To the left of the upper line the machine waits for memory. (The curve still rises after it, because the optimizer's
@@ -920,9 +920,11 @@ rows = {
     "peak, step 2 micro-batch 2 / step 1 micro-batch 1": lambda: (
         f"{peaks['step 2, micro-batch 2'] / peaks['step 1, micro-batch 1']:.2f}"
     ),
-    "rows that keep an A100 busy, n = 4096": lambda: f"{compute_bound_rows(4096, *A100, 2):.0f}",
+    "rows that keep an A100 busy, n = 4096": lambda: (
+        f"{float(compute_bound_rows(4096, *A100, 2)):.0f}"
+    ),
     "tokens per second, 512 a step / 65,536 a step": lambda: (
-        f"{tokens_per_second(1, 512, 4096, 1, *A100, 2, 28) / tokens_per_second(1, 65536, 4096, 1, *A100, 2, 28):.0%}"
+        f"{float(tokens_per_second(1, 512, 4096, 1, *A100, 2, 28) / tokens_per_second(1, 65536, 4096, 1, *A100, 2, 28)):.0%}"
     ),
     "critical batch of the drawn gradients (true 160)": lambda: (
         f"{critical_batch(signals, noises):.0f} samples"
@@ -948,7 +950,7 @@ labkit.feature_row(
     "04",
     "gradient accumulation",
     speed=lambda: (
-        f"{tokens_per_second(1, 512, 4096, 8, *A100, 2, 28) / tokens_per_second(8, 512, 4096, 1, *A100, 2, 28):.0%} "
+        f"{float(tokens_per_second(1, 512, 4096, 8, *A100, 2, 28) / tokens_per_second(8, 512, 4096, 1, *A100, 2, 28)):.0%} "
         "of the tokens per second of one batch (sum)"
     ),
     memory=lambda: f"{micro_batch} of {case.global_batch} texts at a time",

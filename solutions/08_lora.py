@@ -344,7 +344,8 @@ methods = {
 kept_by_method = {name: kept(model) for name, model in methods.items()}
 trained_by_method = {name: trained_numbers(model) for name, model in methods.items()}
 guesses.settle("rank 16 in the 8B model", trained_by_method["LoRA, rank 16, all seven"] / 1e6)
-saved = sum(t.nbytes for t in adapter_state(methods["LoRA, rank 16, all seven"]).values())
+largest = methods["LoRA, rank 16, all seven"]
+saved = sum(p.nbytes for p in largest.parameters() if p.requires_grad)
 print(f"adapter, rank 16, all seven: {saved / 1e6:.1f} MB = {saved / 2**20:.1f} MiB on the disk")
 
 # %% tags=["figure"]
@@ -605,15 +606,20 @@ def fit(
 
 def attentions_of(
     run: Callable[[dict[str, Tensor]], ModelOutput], n_texts: int = 64
-) -> tuple[Tensor, ...]:
+) -> list[Tensor]:
     """What every layer of the counter attends to, on texts of step 4."""
     counter.set_attn_implementation("eager")  # the only one that can show its attention
-    counter.config.output_attentions = True
+    seen = []
+    hooks = [
+        layer.self_attn.register_forward_hook(lambda _, inputs, output: seen.append(output[1]))
+        for layer in counter.model.layers
+    ]
     with torch.no_grad():
-        output = run(counting_texts(n_texts, [4], torch.Generator().manual_seed(3)))
-    counter.config.output_attentions = False
+        run(counting_texts(n_texts, [4], torch.Generator().manual_seed(3)))
+    for hook in hooks:
+        hook.remove()
     counter.set_attn_implementation("sdpa")
-    return output.attentions
+    return seen
 
 
 def of_row_1() -> str:
@@ -1111,36 +1117,48 @@ labkit.figures.adaptation_losses(runs, loss_before)
 text = counting_texts(1, [4], generator)
 
 
-def with_p_tuning() -> tuple[int, ModelOutput]:
+def seen_by(model: PreTrainedModel, run: Callable[[], object]) -> tuple[int, int]:
+    """How long the cache is at the end of a run, and for how many positions the layers computed."""
+    outputs = []
+    hook = model.model.register_forward_hook(lambda _, inputs, output: outputs.append(output))
+    run()
+    hook.remove()
+    return outputs[-1][CACHE].get_seq_length(), outputs[-1].last_hidden_state.shape[1]
+
+
+def with_p_tuning() -> tuple[int, int, int]:
     network, behind_network = PromptEncoder(4, 64, 64, "MLP"), PromptTuning(counter, blanks)
     behind_network.prompt.data = network().data
-    return trained_numbers(network), behind_network(**text)
+    return trained_numbers(network), *seen_by(counter, lambda: behind_network(**text))
 
 
-def with_prefix_tuning() -> tuple[int, ModelOutput]:
+def with_prefix_tuning() -> tuple[int, int, int]:
     prefix = PrefixEncoder(COUNTER, 4)
-    return trained_numbers(prefix), with_prefix(counter, prefix(), **text)
+    run = lambda: with_prefix(counter, prefix(), **text)
+    return trained_numbers(prefix), *seen_by(counter, run)
 
 
-def with_low_rank() -> tuple[int, ModelOutput]:
+def with_low_rank() -> tuple[int, int, int]:
     model = copy.deepcopy(counter)
     inject(model, ("q_proj", "v_proj"), lambda linear: LoRALinear(linear, rank=1, alpha=2))
-    return trained_numbers(model), model(**text)
+    return trained_numbers(model), *seen_by(model, lambda: model(**text))
 
 
-outputs = labkit.each_written(
+rows = labkit.each_written(
     {
-        "prompt tuning": lambda: (prompted.prompt.numel(), prompted(**text)),
+        "prompt tuning": lambda: (
+            prompted.prompt.numel(),
+            *seen_by(counter, lambda: prompted(**text)),
+        ),
         "p-tuning": with_p_tuning,
         "prefix tuning": with_prefix_tuning,
         "LoRA, rank 1, q and v": with_low_rank,
-        "no method": lambda: (0, counter(**text)),
+        "no method": lambda: (0, *seen_by(counter, lambda: counter(**text))),
     }
 )
 print(f"n = 4 before a text of {LENGTH}     trained   cache length   positions computed")
-for name, (n_numbers, output) in outputs.items():
-    length = output[CACHE].get_seq_length()
-    print(f"{name:26}{n_numbers:>9,}{length:>15}{output.logits.shape[1]:>21}")
+for name, (n_numbers, cache_length, n_positions) in rows.items():
+    print(f"{name:26}{n_numbers:>9,}{cache_length:>15}{n_positions:>21}")
 
 # %% [markdown]
 # <details><summary>Which two?</summary>

@@ -282,11 +282,14 @@ n, memory = 65_536, torch.zeros(8 * 65_536 + 1)
 print(f"{'':26}{'predicted':>10}{'counted':>10}{'bytes used':>12}")
 for stride, offset, every in ((1, 0, 1), (1, 1, 1), (2, 0, 1), (4, 0, 1), (8, 0, 1), (1, 0, 8)):
     counted = probe.launch(n // 256, 256, memory[offset:], torch.zeros(1), n, stride, every)
-    predicted = load_cost(n, 256, 4, stride, 4 * offset, every)
-    assert predicted == (counted.global_load_requests, counted.global_load_sectors)
+    predicted = tuple(load_cost(n, 256, 4, stride, 4 * offset, every))
+    is_right = predicted == (counted.global_load_requests, counted.global_load_sectors)
     used = counted.global_load_bytes / (32 * counted.global_load_sectors)
     name = f"stride {stride}, offset {offset}, every {every}"
-    print(f"{name:26}{predicted[1]:10,}{counted.global_load_sectors:10,}{used:12.0%}")
+    print(
+        f"{name:26}{predicted[1]:10,}{counted.global_load_sectors:10,}{used:12.0%}",
+        "" if is_right else "  not as predicted",
+    )
 guesses.settle("sectors of 32 floats of x[1:]", load_cost(32, 32, 4, 1, 4, 1)[1])
 
 # %% [markdown]
@@ -319,7 +322,9 @@ __global__ void axpy(float a, const float* x, float* y, int n) {
 def run_axpy(source: str, n: int = 65_536):
     x, y = torch.arange(n).float(), torch.ones(n)
     profile = compile_cuda(source)["axpy"].launch(16, 256, 2.0, x, y, n)
-    assert torch.equal(y, 2 * torch.arange(n) + 1)
+    assert torch.equal(y, 2 * torch.arange(n) + 1), (
+        "the result is wrong: what does the check above say?"
+    )
     return profile
 
 
@@ -468,7 +473,7 @@ check("10-tile", tiled_transpose)
 def run_transpose(source: str, name: str):
     x, y = torch.randn(256, 256), torch.empty(256, 256)
     profile = compile_cuda(source)[name].launch((8, 8), (32, 8), x, y, 256, 256)
-    assert torch.equal(y, x.T)
+    assert torch.equal(y, x.T), "the result is wrong: what does the check above say?"
     return profile
 
 
@@ -732,7 +737,7 @@ check("10-block-reduce", block_sum, shuffle_sum)
 def profile_sums(source: str, name: str):
     x, sums = torch.ones(65_536), torch.zeros(64)
     profile = compile_cuda(source)[name].launch(64, 1024, x, sums, 65_536)
-    assert sums.eq(1024).all()
+    assert sums.eq(1024).all(), "the result is wrong: what does the check above say?"
     return profile
 
 
@@ -1570,7 +1575,9 @@ check("10-scan", scan)
 for name, source in {"yours": scan, **lab10.SCANS}.items():
     x, y = torch.randint(1, 10, (4096,)).float(), torch.empty(4096)
     profile = compile_cuda(source)["scan"].launch(2, 256, x, y, 4096)
-    assert torch.equal(y, torch.cat([piece.cumsum(0) for piece in x.split(2048)]))
+    assert torch.equal(y, torch.cat([piece.cumsum(0) for piece in x.split(2048)])), (
+        "the result is wrong: what does the check above say?"
+    )
     print(
         f"{name:18} {profile.flops / 4096:5.2f} additions an element, {profile.warp_instructions:6,} warp instructions, "
         f"{profile.barriers / 16:3.0f} barriers, {profile.bank_conflicts:5,} bank conflicts"

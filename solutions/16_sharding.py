@@ -214,8 +214,8 @@ METHODS = ("ddp", "zero1", "zero2", "zero3", "hybrid")
 if written(bytes_kept, bytes_sent):
     print("7.5 B parameters, 8 nodes of 8   kept       sent   leaving a node")
     for method in METHODS:
-        kept_gb = bytes_kept(method, 7.5e9, 8, 8) / 1e9
-        sent_gb, crossed_gb = (n_bytes / 1e9 for n_bytes in bytes_sent(method, 7.5e9, 8, 8))
+        kept_gb = float(bytes_kept(method, 7_500_000_000, 8, 8)) / 1e9
+        sent_gb, crossed_gb = (float(n) / 1e9 for n in bytes_sent(method, 7_500_000_000, 8, 8, 1))
         print(f"{method:28}{kept_gb:6.1f} GB  {sent_gb:6.1f} GB  {crossed_gb:6.1f} GB")
         if method == "zero3":
             guesses.settle("sent by ZeRO-3", sent_gb)
@@ -285,8 +285,8 @@ labkit.figures.tokens_that_hide(bytes_kept, bytes_sent)
 # %%
 if written(bytes_kept, bytes_sent):
     for method in METHODS[:4]:
-        kept_gb = bytes_kept(method, 1.1e9, 1, 4) / 1e9
-        seconds = bytes_sent(method, 1.1e9, 1, 4, 8)[0] / 3.9e9
+        kept_gb = float(bytes_kept(method, 1_100_000_000, 1, 4)) / 1e9
+        seconds = float(bytes_sent(method, 1_100_000_000, 1, 4, 8)[0]) / 3.9e9
         print(f"{method:8} keeps {kept_gb:5.2f} GB of 8, sends for {seconds:5.2f} s in a step")
 
 # %% [markdown]
@@ -1300,8 +1300,10 @@ if written(bytes_kept, bytes_sent):
         f"{'64 ranks, 8 nodes of 8':24}{'kept':>9}{'sent':>10}{'with 4 micro-batches':>23}{'GPUs of 80 GB':>16}"
     )
     for method in METHODS:
-        kept_gb = bytes_kept(method, 7.5e9, 8, 8) / 1e9
-        once_gb, four_gb = (bytes_sent(method, 7.5e9, 8, 8, n)[0] / 1e9 for n in (1, 4))
+        kept_gb = float(bytes_kept(method, 7_500_000_000, 8, 8)) / 1e9
+        once_gb, four_gb = (
+            float(bytes_sent(method, 7_500_000_000, 8, 8, n)[0]) / 1e9 for n in (1, 4)
+        )
         fits = "fits" if kept_gb < 80 else "does not fit"
         print(f"{method:24}{kept_gb:6.1f} GB{once_gb:7.1f} GB{four_gb:20.1f} GB{fits:>16}")
 
@@ -1334,10 +1336,10 @@ labkit.feature_row(
     "16",
     "ZeRO-3 instead of DDP, 64 ranks",
     speed=lambda: (
-        f"{bytes_sent('zero3', 7.5e9, 8, 8)[0] / bytes_sent('ddp', 7.5e9, 8, 8)[0]:.2f} x the bytes sent"
+        f"{float(bytes_sent('zero3', 7_500_000_000, 8, 8, 1)[0] / bytes_sent('ddp', 7_500_000_000, 8, 8, 1)[0]):.2f} x the bytes sent"
     ),
     memory=lambda: (
-        f"1/{bytes_kept('ddp', 7.5e9, 8, 8) / bytes_kept('zero3', 7.5e9, 8, 8):.0f} of weights, gradients and states"
+        f"1/{float(bytes_kept('ddp', 7_500_000_000, 8, 8) / bytes_kept('zero3', 7_500_000_000, 8, 8)):.0f} of weights, gradients and states"
     ),
 )
 
@@ -1372,9 +1374,11 @@ labkit.feature_row(
 # %%
 if written(bytes_kept, bytes_sent):
     for method in METHODS:
-        kept_gb = bytes_kept(method, 13e9, 4, 8) / 1e9
-        sent = [bytes_sent(method, 13e9, 4, 8, n_micro) for n_micro in (1, 4)]
-        texts = [f"sends {a / 1e9:5.1f} GB, {b / 1e9:5.1f} leave a node" for a, b in sent]
+        kept_gb = float(bytes_kept(method, 13_000_000_000, 4, 8)) / 1e9
+        sent = [bytes_sent(method, 13_000_000_000, 4, 8, n_micro) for n_micro in (1, 4)]
+        texts = [
+            f"sends {float(a) / 1e9:5.1f} GB, {float(b) / 1e9:5.1f} leave a node" for a, b in sent
+        ]
         print(f"{method:8} keeps {kept_gb:5.1f} GB   " + "   with 4 micro-batches ".join(texts))
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "16-open-which-one", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}

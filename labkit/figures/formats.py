@@ -37,12 +37,14 @@ def bit_fields(value: float, encode: Encode, decode: Decode) -> Figure:
     """The bits of one number in every format, one format a row, with what it has become.
 
     encode: (float32 values, format) -> int64 patterns; decode: (patterns, format) -> float64 values. The error is that
-    against `value` as it was given, so that fp32 has one too.
+    against `value` as it was given, so that fp32 has one too. fp32 is not encoded but read from memory: an answer may
+    look up its patterns in a table of all values, which for 32 bits would take 16 GiB.
     """
     figure, axes = new_figure(8.0, 3.4)
     axes.set_axis_off()
+    x = torch.tensor([value], dtype=torch.float32)
     for row, fmt in enumerate(FORMATS):
-        pattern = encode(torch.tensor([value], dtype=torch.float32), fmt)
+        pattern = x.view(torch.int32).long() & 0xFFFFFFFF if fmt == FP32 else encode(x, fmt)
         stored = float(decode(pattern, fmt)[0])
         _boxes(axes, -row, f"{int(pattern[0]):0{fmt.total_bits}b}", fmt)
         axes.text(-0.6, -row, fmt.name, ha="right", va="center", fontsize=10)

@@ -94,13 +94,14 @@ SPANS = {
 def fsdp_timeline(spans: UnitSpans) -> Figure:
     """One step of one rank: when it computes, when it gathers and reduces, and how many units it has whole."""
     bars = [
-        Bar(row, 1e3 * start_s, 1e3 * end_s, SPANS[what])
+        Bar(row, 1e3 * start_s, 1e3 * end_s, SPANS.get(what, OTHER))
         for row, some in enumerate((spans.compute, spans.network))
         for what, start_s, end_s in some
     ]
     computing_s = sum(end_s - start_s for _, start_s, end_s in spans.compute)
     title = f"{1e3 * spans.step_s:.0f} ms, of which the rank computes {1e3 * computing_s:.0f} ms"
-    legend = {name.replace("_", "-"): colour for name, colour in SPANS.items()}
+    others = {what: OTHER for what, *_ in spans.network if what not in SPANS}
+    legend = {name.replace("_", "-"): colour for name, colour in {**SPANS, **others}.items()}
     whole = [(1e3 * time_s, n) for time_s, n in spans.whole]
     most = max((n for _, n in whole), default=0)
     panel = Panel(title, ("compute", "network"), bars, kept=whole, kept_name=f"whole units, ≤ {most}")

@@ -28,8 +28,9 @@ def program_steps(call: Callable[[], object], program: int | tuple[int, ...] = 0
     """Each tensor as a grid, with the elements that one program loads (blue) and stores (red), and a list of its steps.
 
     The darker an element, the later it is touched. program: a number along the first axis of the grid, or one for each
-    axis. launch: which one of `call`, from 0 on. What the call raises is drawn under what happened until then.
-    Raises ValueError where the launch or the program does not exist, or touches nothing.
+    axis; where it touches nothing, as in a grid that is cut up otherwise, the middle one of those that do is drawn.
+    launch: which one of `call`, from 0 on. What the call raises is drawn under what happened until then. Raises
+    ValueError where nothing touches a tensor in this launch.
     """
     error = ""
     with track_accesses() as accesses:
@@ -41,11 +42,13 @@ def program_steps(call: Callable[[], object], program: int | tuple[int, ...] = 0
         except Exception as raised:
             error = f"{type(raised).__name__}: {str(raised).splitlines()[0][:110] if str(raised) else ''}"
     wanted = (*((program,) if isinstance(program, int) else program), 0, 0)[:3]
-    steps = [one for one in accesses if one.launch == launch and one.program == wanted]
-    if not steps:
-        ran = sorted({one.program for one in accesses if one.launch == launch})
-        last = f"the last one that does is {ran[-1]}" if ran else error or "the call launches no kernel"
-        raise ValueError(f"program {wanted} of launch {launch} touches nothing: {last}")
+    ran = sorted({one.program for one in accesses if one.launch == launch})
+    if not ran:
+        raise ValueError(
+            f"no program of launch {launch} touches anything: {error or 'the call launches no such kernel'}"
+        )
+    drawn = wanted if wanted in ran else ran[len(ran) // 2]
+    steps = [one for one in accesses if one.launch == launch and one.program == drawn]
     names = list(dict.fromkeys(one.argument for one in steps if one.argument != NOWHERE))
     lines = _in_words(steps)
     figure, axes = new_figure(8.6, 2.6 + 0.19 * len(lines))
@@ -56,7 +59,7 @@ def program_steps(call: Callable[[], object], program: int | tuple[int, ...] = 0
         _tensor(panel, name, steps)
     for panel in panels[len(names) :]:
         panel.set_axis_off()
-    where = ", ".join(map(str, wanted))
+    where = ", ".join(map(str, drawn))
     upper.suptitle(f"{steps[0].kernel}, program ({where}): loads blue, stores red, later steps darker", fontsize=10)
     text = "\n".join([*lines, *([f"then {error}"] if error else [])])
     lower.text(0.01, 0.98, text, family="monospace", fontsize=8, va="top", color=TRUTH)

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from labkit.figures.canvas import DPI, OTHER, TRUTH, YOURS, LabFigure, new_figure
+from labkit.material.lab05 import NeverEnds, calls_limited
 from labkit.meters import track_memory, track_ops
 from labkit.meters.memory import MemoryProfile
 from labkit.observe import known_settings
@@ -109,7 +110,11 @@ def segment_tradeoff(
     x, layers = _deep_layers(n_layers, cost)
     with known_settings():
         plain_peak, plain_flops = _measured(lambda: _chain(layers, x), x)
-        measured = [_measured(partial(run_in_segments, layers, x, k, checkpoint), x) for k in counts]
+        try:
+            measured = [_measured(partial(run_in_segments, calls_limited(layers), x, k, checkpoint), x) for k in counts]
+        except NeverEnds as error:
+            # Raised anew: its trace goes through every layer, there and back.
+            raise NeverEnds(str(error)) from None
     figure = LabFigure(figsize=(9.0, 3.8), dpi=DPI, layout="constrained", facecolor="white")
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
     left.plot(counts, [k + cost * n_layers / k for k in counts], color=TRUTH, linewidth=1, linestyle="--")

@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from labkit.figures.canvas import DPI, OTHER, TRUTH, YOURS, LabFigure, ink_like, new_figure
 from labkit.material.lab16 import Trained
 
-BytesKept = Callable[[str, float, int, int], float]
-BytesSent = Callable[[str, float, int, int], tuple[float, float]]
+BytesKept = Callable[[str, int, int, int], float]
+BytesSent = Callable[[str, int, int, int, int], tuple[float, float]]
 
 TITLES = {"ddp": "DDP", "zero1": "ZeRO-1", "zero2": "ZeRO-2", "zero3": "ZeRO-3", "hybrid": "hybrid"}
 CARD_GB = 80
@@ -41,9 +41,9 @@ def sharding_bars(bytes_kept: BytesKept, bytes_sent: BytesSent, params_b: float 
     """
     figure = LabFigure(figsize=(8.6, 3.3), dpi=DPI, layout="constrained", facecolor="white")
     left, right = figure.subplots(1, 2)
-    n_params, rows = params_b * 1e9, range(len(TITLES))
-    kept = [bytes_kept(method, n_params, n_nodes, RANKS_PER_NODE) / 1e9 for method in TITLES]
-    traffic = [bytes_sent(method, n_params, n_nodes, RANKS_PER_NODE) for method in TITLES]
+    n_params, rows = round(params_b * 1e9), range(len(TITLES))
+    kept = [float(bytes_kept(method, n_params, n_nodes, RANKS_PER_NODE)) / 1e9 for method in TITLES]
+    traffic = [_floats(bytes_sent(method, n_params, n_nodes, RANKS_PER_NODE, 1)) for method in TITLES]
     left.barh(rows, kept, color=[OTHER if one > CARD_GB else YOURS for one in kept], height=0.6)
     left.axvline(CARD_GB, color=TRUTH, linewidth=1, linestyle="--")
     left.set_xlim(0, 1.25 * max(*kept, CARD_GB))
@@ -122,6 +122,12 @@ def held_by_stage(trained: Mapping[str, Trained]) -> Figure:
     return figure
 
 
+def _floats(pair: tuple[float, float]) -> tuple[float, float]:
+    """Of numbers of any kind, such as fractions."""
+    first, second = map(float, pair)
+    return first, second
+
+
 def tokens_that_fit(kept_bytes: float, n_params: float) -> float:
     """Tokens on a card of 80 GB beside what is kept, if a token keeps 2 bytes for each input of each layer."""
     width = (n_params * HEAD / 12) ** (1 / 3)
@@ -140,10 +146,10 @@ def tokens_that_hide(bytes_kept: BytesKept, bytes_sent: BytesSent, n_nodes: int 
     for method, colour in CURVES.items():
 
         def fit(size: float, method: str = method) -> float:
-            return tokens_that_fit(bytes_kept(method, size, n_nodes, RANKS_PER_NODE), size)
+            return tokens_that_fit(float(bytes_kept(method, round(size), n_nodes, RANKS_PER_NODE)), size)
 
         def cover(size: float, method: str = method) -> float:
-            return tokens_that_cover(bytes_sent(method, size, n_nodes, RANKS_PER_NODE), size)
+            return tokens_that_cover(_floats(bytes_sent(method, round(size), n_nodes, RANKS_PER_NODE, 1)), size)
 
         end = last_size(lambda size, fit=fit: fit(size) > 0)
         sizes = [SMALLEST * (end / SMALLEST) ** (k / N_POINTS) for k in range(N_POINTS)]

@@ -102,6 +102,7 @@ def read_by_webdataset(write_shards: Callable, n: int = 3000, per_shard: int = 1
     with tempfile.TemporaryDirectory() as folder:
         paths = [str(Path(folder) / name) for name in names]
         for path, name in zip(paths, names, strict=True):
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
             Path(path).write_bytes(books.record().files[name])
         keys = [sample["__key__"] for sample in wds.WebDataset(paths, shardshuffle=len(paths)).shuffle(1000)]
     print(f"WebDataset reads {len(keys):,} samples from your {len(names)} shards, first {', '.join(keys[:4])}")

@@ -23,6 +23,7 @@ __all__ = [
     "ServedModel",
     "compiler_log",
     "print_graph",
+    "schema_of",
     "writes",
 ]
 
@@ -52,6 +53,13 @@ def compiler_log() -> list[str]:
         logger.handlers, logger.propagate = [_Kept(lines)], False
     warnings.filterwarnings("ignore", module=r"torch\._(dynamo|inductor)")
     return lines
+
+
+def schema_of(made: object) -> torch.FunctionSchema:
+    """What an operator takes, writes and returns, whichever way of torch.library has made it."""
+    if isinstance(made, torch.library.CustomOpDef):
+        return made._opoverload._schema
+    return getattr(made, "default", made)._schema
 
 
 def writes(node: torch.fx.Node) -> bool:

@@ -13,8 +13,11 @@ from labkit.simdevice import SimDevice
 
 
 def eager_kernels(function: Callable[..., object], *inputs: torch.Tensor) -> list[Kernel]:
-    """One for each operation, in order: read are its tensor arguments, written is its result."""
-    with SimDevice() as sim, torch.no_grad():
+    """One for each operation, in order: read are its tensor arguments, written is its result.
+
+    What is compiled inside the function runs as it is written. Raises TypeError where it leaves for NumPy, as on a GPU.
+    """
+    with SimDevice() as sim, torch.no_grad(), torch.compiler.set_stance("force_eager"):
         on_device = [tensor.to(sim.device) for tensor in inputs]
         n_before = len(sim.commands)
         function(*on_device)

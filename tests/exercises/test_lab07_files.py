@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 
+from grading.demo.examples import example
 from labkit.material import lab07_files
 from tests.exercises.harness import answers_in, solution_of
 from tests.lanes import require_package
@@ -53,6 +54,14 @@ def test_webdataset_reads_every_sample_of_the_shards(capsys) -> None:
     require_package("webdataset")
     answers = answers_in("07-tar-shards", solution_of("07-tar-shards"))
     lab07_files.read_by_webdataset(answers["write_shards"], n=30, per_shard=10)
+    assert capsys.readouterr().out.startswith("WebDataset reads 30 samples from your 3 shards, first 0000")
+
+
+@pytest.mark.slow
+def test_webdataset_reads_shards_of_a_folder(capsys) -> None:
+    require_package("webdataset")
+    into_a_folder = answers_in("07-tar-shards", example("right", "07-tar-shards/streams_and_swaps").source)
+    lab07_files.read_by_webdataset(into_a_folder["write_shards"], n=30, per_shard=10)
     assert capsys.readouterr().out.startswith("WebDataset reads 30 samples from your 3 shards, first 0000")
 
 

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from grading.demo.examples import example
 from labkit import track_compile
 from labkit.exercises.lab11.memory import as_module, forward_graph
+from labkit.material.lab11 import schema_of
 from labkit.material.lab11_bytes import cuts_of, eager_kept_bytes, eager_kernels, loop_of
 from labkit.material.lab11_four_ways import FourWays, Way, four_ways
 from labkit.meters.compile.saved import kept_bytes
@@ -80,6 +81,25 @@ def test_each_eager_operation_is_a_kernel_with_its_bytes() -> None:
         (("sigmoid",), 2 * N, False),
         (("mul",), 3 * N, False),
     ]
+
+
+def test_what_is_compiled_inside_is_counted_as_it_is_written() -> None:
+    x = torch.ones(24, 16)
+    inner = torch.compile(lambda x: torch.sigmoid(x) * x)
+    names = [one.operations for one in eager_kernels(lambda x: inner(x) + 1, x)]
+    assert names == [("sigmoid",), ("mul",), ("add",)]
+    with pytest.raises(TypeError, match="copy it to the host first"):
+        eager_kernels(lambda x: x.numpy(), x)
+
+
+def test_a_schema_is_found_whichever_way_made_the_operator() -> None:
+    @torch.library.custom_op("lab11_test::twice", mutates_args=())
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return 2 * x
+
+    packet = torch.ops.lab11_test.twice
+    schemas = {str(schema_of(made)) for made in (twice, packet, packet.default)}
+    assert schemas == {"lab11_test::twice(Tensor x) -> Tensor"}
 
 
 def test_the_loop_is_cut_out_of_the_code() -> None:

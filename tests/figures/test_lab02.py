@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from labkit import figures
 from labkit.figures.canvas import OTHER
+from labkit.formats import FloatFormat
 from tests.exercises.harness import answers_in, solution_of
 from tests.figures.on_page import assert_every_text_is_on_the_page
 
@@ -48,6 +49,19 @@ def test_it_has_something_on_it_and_every_text_is_on_the_page(name: str) -> None
     figure = drawn(name)
     assert figure.axes and any(axes.lines or axes.patches or axes.collections for axes in figure.axes)
     assert_every_text_is_on_the_page(figure)
+
+
+def test_no_table_of_all_numbers_of_32_bits_is_asked_for() -> None:
+    """An answer may search a table of all values of a format: of fp32's it would take 16 GiB."""
+    asked = []
+    encode = answers_in("02-encode", solution_of("02-encode"))["encode"]
+
+    def noting(x: torch.Tensor, fmt: FloatFormat) -> torch.Tensor:
+        asked.append(fmt.name)
+        return encode(x, fmt)
+
+    rows = [text.get_text() for text in drawn("bit_fields", encode=noting).axes[0].texts]
+    assert asked == ["tf32", "bf16", "fp16", "e5m2", "e4m3fn"] and "fp32" in rows
 
 
 def test_it_shows_the_students_own_function_and_not_a_right_one() -> None:

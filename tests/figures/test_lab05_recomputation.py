@@ -8,7 +8,9 @@ from importlib import import_module
 import pytest
 from matplotlib.figure import Figure
 
+from grading.demo.examples import example
 from labkit import figures
+from labkit.material.lab05 import NeverEnds
 from tests.exercises.harness import answers_in, solution_of
 from tests.figures.on_page import assert_every_text_is_on_the_page
 
@@ -72,6 +74,13 @@ def test_it_shows_the_students_own_function_and_not_a_right_one() -> None:
     regular, mine, _ = peaks(drawn(4, checkpoint=plain))
     assert mine == pytest.approx(regular, rel=0.05)
     # With a right one it is less, as above.
+
+
+def test_a_checkpoint_that_recomputes_everything_before_it_is_ended_in_a_line() -> None:
+    wrong = answers_in("05-checkpoint", example("wrong", "05-checkpoint/arguments_not_detached").source)["checkpoint"]
+    with pytest.raises(NeverEnds, match="12 layers were called 49 times in one pass") as raised:
+        figures.segment_tradeoff(answers()["run_in_segments"], wrong, lambda n_layers, cost: 12, n_layers=12)
+    assert len(raised.traceback) < 5 and raised.value.__suppress_context__
 
 
 def test_the_label_counts_the_checkpoints_that_were_made() -> None:

@@ -36,7 +36,7 @@ def kept(method, n_params, n_nodes, ranks_per_node):
     return 16 * n_params / (n_nodes * ranks_per_node if method == "zero3" else 1)
 
 
-def sent(method, n_params, n_nodes, ranks_per_node):
+def sent(method, n_params, n_nodes, ranks_per_node, n_micro):
     return (3.0 if method == "zero3" else 2.0) * n_params, 1.0 * n_params
 
 
@@ -112,6 +112,12 @@ def test_the_timeline_shows_every_span() -> None:
     assert [(bar.get_x(), bar.get_width()) for bar in figure.axes[0].patches] == [(2, 2), (0, 2)]
     assert figure.axes[0].get_title(loc="left") == "4 ms, of which the rank computes 2 ms"
     assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["compute", "network", "whole units, ≤ 1"]
+
+
+def test_the_timeline_has_a_colour_for_any_collective() -> None:
+    figure = figures.fsdp_timeline(UnitSpans((("forward", 0.0, 1.0),), (("all_to_all", 1.0, 2.0),), 2.0))
+    (legend,) = figure.legends or [figure.axes[0].get_legend()]
+    assert "all-to-all" in [text.get_text() for text in legend.get_texts()]
 
 
 class Unsharded(nn.Module):

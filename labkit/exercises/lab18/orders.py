@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 from labkit.pipeline import Action, Costs, ScheduleRun, run_schedule
@@ -40,10 +41,15 @@ def entries_of(order: object, kinds: Sequence[str], what: str, width: int = 2) -
         raise BadEntry(f"{what} returned {told(order)}: it has to be a list, and each entry {shape}")
     for place, entry in enumerate(order):
         is_entry = isinstance(entry, list | tuple) and len(entry) == width and entry[0] in kinds
-        if not is_entry or any(type(number) is not int for number in entry[1:]):
+        if not is_entry or not all(map(_is_whole, entry[1:])):
             listed = ", ".join(map(repr, kinds[:-1])) + f" or {kinds[-1]!r}"
             raise BadEntry(f"{what}: entry {place} is {told(entry)}. It has to be {shape}, with {listed} first")
-    return [tuple(entry) for entry in order]
+    return [(entry[0], *map(int, entry[1:])) for entry in order]
+
+
+def _is_whole(number: object) -> bool:
+    """Also one of NumPy's; True and False are none."""
+    return isinstance(number, Integral) and not isinstance(number, bool)
 
 
 def one_stage_each(orders: Sequence[object], what: str, kinds: Sequence[str] = ("F", "B")) -> list[list[Action]]:
