@@ -18,6 +18,7 @@ def product_cases(rng: random.Random) -> tuple[Product, ...]:
         Product(odd(34, 46), odd(18, 30), odd(34, 60), tile=16, b_gap=odd(2, 8)),
         Product(odd(34, 60), odd(66, 90), odd(66, 90), precision="tf32", a_by_columns=True),
         Product(odd(66, 80), odd(34, 60), 2 * odd(64, 76), "float16", b_gap=odd(2, 8)),
+        Product(odd(66, 80), odd(66, 90), 2 * odd(18, 30), "float16", tile=64),
     )
 
 

@@ -74,6 +74,8 @@ MATMUL = Exercise(
         Product(37, 29, 45, tile=16),
         Product(70, 50, 81, precision="tf32"),
         Product(45, 67, 140, "float16", a_by_columns=True, b_gap=5),
+        # Where no tile is larger, a program that always has one of 32 x 32 fills the result.
+        Product(75, 90, 36, "float16", tile=64),
     ),
     inputs=product_inputs,
     drive=drive_product,

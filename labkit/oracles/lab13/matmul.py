@@ -29,6 +29,7 @@ from labkit.oracles.lab13.matmul_mistakes import (
     strides_of_the_other,
     strides_swapped,
     sum_so_far_twice,
+    tiles_too_small,
     zero_past_the_other_size,
 )
 from labkit.spec import Budget, CaseRun, Hint, Observation, Oracle, Tolerance
@@ -160,6 +161,11 @@ MATMUL = Oracle(
             axes_swapped,
             "The last rows or columns of tiles have no program: the grid has its two axes in the other order than "
             "tl.program_id.",
+        ),
+        Hint(
+            tiles_too_small,
+            "Programs have smaller tiles than the grid counts on, so what lies between is never stored. Both take "
+            "`tile`: TILE=tile in the launch, and triton.cdiv(..., tile) in the grid.",
         ),
         Hint(
             rest_not_written,

@@ -13,6 +13,7 @@ from labkit.interpreter.products import without_low_bits
 from labkit.spec import CaseRun
 from labkit.unwritten import unwritten
 
+TILES = (16, 32)
 STEPS = (16, 32, 64, 128)
 """Lengths of a step along the inner dimension that an answer is likely to take."""
 
@@ -119,6 +120,18 @@ def overwritten(run: CaseRun[Product]) -> bool:
     wrong = ~torch.isclose(run.got["out"].double(), run.expected["out"].double(), rtol=1e-2, atol=1e-2)
     n_behind = -run.case.n_cols % run.case.tile
     return bool(wrong.any()) and not wrong[0].any() and not wrong[:, n_behind:].any()
+
+
+def tiles_too_small(run: CaseRun[Product]) -> bool:
+    """All is right as far as smaller tiles reach, one for each program of the right grid, and nothing lies behind."""
+    case, out = run.case, run.got["out"]
+    wrong = ~torch.isclose(out.double(), run.expected["out"].double(), rtol=1e-2, atol=1e-2)
+    for tile in (each for each in TILES if each < case.tile):
+        rows, cols = (tile * -(-size // case.tile) for size in (case.n_rows, case.n_cols))
+        behind = torch.cat([out[rows:].flatten(), out[:rows, cols:].flatten()])
+        if len(behind) and not wrong[:rows, :cols].any() and unwritten(behind).all():
+            return True
+    return False
 
 
 def rest_not_written(run: CaseRun[Product]) -> bool:
