@@ -38,6 +38,7 @@ class Blocks(Case):
 class EightBitSteps(Stepping):
     """Steps of Adam whose gradients are of sizes from 0.01 to 1 within every block; RARE and its like are small.
 
+    The first row of each matrix has gradients of 0, as that of a token which is in no text.
     With beta1 = 0, a step depends on nothing that was stored but the second moment.
     """
 
@@ -57,6 +58,9 @@ def adam8bit_inputs(case: Blocks | EightBitSteps, gen: torch.Generator) -> dict[
         weights = {name: torch.randn(shape, generator=gen) for name, shape in shapes.items()}
         sizes = {name: 10 ** (-2 * torch.rand(shape, generator=gen)) for name, shape in shapes.items()}
         sizes = {name: size * (2 * torch.randint(2, size.shape, generator=gen) - 1) for name, size in sizes.items()}
+        for size in sizes.values():
+            if size.dim() > 1:
+                size[0] = 0
         noisy = lambda name: 1 + 0.5 * torch.randn(shapes[name], generator=gen)  # noqa: E731
         return {
             "weights": weights,

@@ -130,6 +130,8 @@ def find_in_steps(run: CaseRun[EightBitSteps]) -> Fault | None:
     exact, lr = history(run, "exact"), run.case.lr
     if nothing_moved(run):
         return Fault("nothing moved", "no weight has moved")
+    if without_gradient_and_nan(run):
+        return Fault("no eps", "weights whose gradient is always 0 are NaN, all others are numbers")
     off, by_right_maps = deviation(run.got, exact, lr), deviation(history(run), exact, lr)
     most = MOST_OFF * by_right_maps + FLOAT32_OFF
     small, lost = small_off(run.got, exact), history(run, "state lost")
@@ -152,6 +154,13 @@ def find_in_steps(run: CaseRun[EightBitSteps]) -> Fault | None:
         if deviation(one, exact, lr) > most and deviation(run.got, one, lr) < 0.2 * off
     )
     return Fault("off", text, also=keys)
+
+
+def without_gradient_and_nan(run: CaseRun[EightBitSteps]) -> bool:
+    """Whether some weights are NaN, and of those only some whose gradient is 0 in every step."""
+    nan = {name: torch.stack([step[name].isnan() for step in run.got.values()]).any(0) for name in run.tree["weights"]}
+    moved = {name: torch.stack([step[name] != 0 for step in run.tree["grads"]]).any(0) for name in nan}
+    return any(each.any() for each in nan.values()) and not any((nan[name] & moved[name]).any() for name in nan)
 
 
 def problem(run: CaseRun) -> str | None:
@@ -242,6 +251,11 @@ ADAM8BIT = Oracle(
             found("floor", "not nearest", "below", "above"),
             "Blocks of small numbers come out wrong. Nothing is added to a scale before the division, and it has no "
             "floor: only a scale of exactly 0 needs special care.",
+        ),
+        Hint(
+            found("no eps"),
+            "0/0: the moments of a weight whose gradient was always 0 are 0. Adam divides by the root of the second "
+            "moment plus eps.",
         ),
         Hint(found("nothing moved"), "No weight has moved: change the parameter in place, with p.sub_(...)."),
         Hint(
