@@ -298,8 +298,8 @@ for value, fmt in ((4098, FP16), (4102, FP16), (8193, FP16), (1.01, BF16), (17, 
 #
 # </details>
 #
-# Now one number in every format, encoded and decoded by your functions. Change it and run the cell again: 1e6 becomes
-# infinity in fp16 and e5m2, and 448 in e4m3fn.
+# Now one number in every format, encoded and decoded by your functions (only the pattern of fp32 is read from memory).
+# Change it and run the cell again: 1e6 becomes infinity in fp16 and e5m2, and 448 in e4m3fn.
 
 # %% tags=["figure"]
 labkit.figures.bit_fields(0.1, encode, decode)

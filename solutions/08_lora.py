@@ -1120,9 +1120,8 @@ text = counting_texts(1, [4], generator)
 def seen_by(model: PreTrainedModel, run: Callable[[], object]) -> tuple[int, int]:
     """How long the cache is at the end of a run, and for how many positions the layers computed."""
     outputs = []
-    hook = model.model.register_forward_hook(lambda _, inputs, output: outputs.append(output))
-    run()
-    hook.remove()
+    with model.model.register_forward_hook(lambda _, inputs, output: outputs.append(output)):
+        run()
     return outputs[-1][CACHE].get_seq_length(), outputs[-1].last_hidden_state.shape[1]
 
 
