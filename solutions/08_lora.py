@@ -1607,35 +1607,41 @@ models = {
     ("QLoRA, all seven", 16): with_lora(16, ALL_SEVEN, four_bits=True),
     ("prompt tuning", 16): PromptTuning(fresh(), torch.full((16,), BLANK)),
 }
-losses_after = {}
-for (method, size), model in models.items():  # about 10 s, and 6 s for the other seeds below
-    losses_after[method, size] = learn(model)
-    n = trained_numbers(model)
+# About 10 s, and 6 s for the other seeds below.
+losses_after = labkit.each_written(
+    {key: lambda model=model: learn(model) for key, model in models.items()}
+)
+for (method, size), loss in losses_after.items():
+    n = trained_numbers(models[method, size])
     print(f"{method:17} {size or '':>3} {n:>8,} numbers, {16 * n / 1000:>7,.0f} kB = {16 * n / 1024:>7,.1f} KiB:"
-          f"  loss {losses_after[method, size]:.3f}")  # fmt: skip
+          f"  loss {loss:.3f}")  # fmt: skip
 shares = {1: "2.5 %", 4: "10 %", 16: "40 %"}  # of the model's numbers, for all seven matrices
 enough = [rank for rank in shares if losses_after["LoRA, all seven", rank] < 0.6]
 guesses.settle("share that LoRA must train", shares[enough[0]] if enough else None)
 
-print("rank 16, all seven      LoRA   QLoRA")
-for seed in (1, 2, 3):
-    if seed == 1:
-        lora, qlora = (losses_after[name, 16] for name in ("LoRA, all seven", "QLoRA, all seven"))
-    else:
-        lora, qlora = (learn(with_lora(16, ALL_SEVEN, bits, seed)) for bits in (False, True))
-    print(f"  seed {seed}:            {lora:6.3f} {qlora:7.3f}   {qlora / lora - 1:+.1%}")
+if ("QLoRA, all seven", 16) in losses_after:
+    print("rank 16, all seven      LoRA   QLoRA")
+    for seed in (1, 2, 3):
+        if seed == 1:
+            lora, qlora = (
+                losses_after[name, 16] for name in ("LoRA, all seven", "QLoRA, all seven")
+            )
+        else:
+            lora, qlora = (learn(with_lora(16, ALL_SEVEN, bits, seed)) for bits in (False, True))
+        print(f"  seed {seed}:            {lora:6.3f} {qlora:7.3f}   {qlora / lora - 1:+.1%}")
 
 # %%
-packed = fresh()
-inject(packed, ALL_SEVEN, lambda linear: NF4Linear(linear.weight))
 generator = torch.Generator().manual_seed(2)
 old, new = (counting_texts(1024, steps, generator) for steps in ([1, 2, 3, 4, 5, 6], NEW_STEPS))
 with torch.no_grad():
     untrained = counter(**new).loss.item()
+print(f"new steps, before training: {untrained:.3f}")
+packed = fresh()
+inject(packed, ALL_SEVEN, lambda linear: NF4Linear(linear.weight))
+with torch.no_grad():
     print(
         f"old steps, no LoRA: {counter(**old).loss:.3f} in float32, {packed(**old).loss:.3f} in 4 bits"
     )
-print(f"new steps, before training: {untrained:.3f}")
 matrices = [module for module in packed.modules() if isinstance(module, NF4Linear)]
 n_floats = sum(module.in_features * module.out_features for module in matrices)
 n_packed = sum(tensor.nbytes for module in matrices for tensor in module.state.values())
@@ -1643,8 +1649,8 @@ print(f"14 matrices: {4 * n_floats / 1024:.0f} KiB in float32, {n_packed / 1024:
 
 # %% tags=["figure"]
 points = {}
-for (method, size), model in models.items():
-    points.setdefault(method, []).append((16 * trained_numbers(model), losses_after[method, size]))
+for (method, size), loss in losses_after.items():
+    points.setdefault(method, []).append((16 * trained_numbers(models[method, size]), loss))
 labkit.figures.loss_at_equal_bytes(points, floor=math.log(6) / 5, before=untrained)
 
 # %% [markdown]
