@@ -42,7 +42,7 @@ STOP_S = 60.0
 """How long a command that is over its time may take to end by itself."""
 
 SECONDS = {
-    "answers": 3000,
+    "answers": 3500,
     "attacks": 1300,
     "browser": 130,
     "classroom": 650,
