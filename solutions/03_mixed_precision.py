@@ -599,7 +599,7 @@ bug = train_mixed(UnscalesLate("cpu"), torch.bfloat16)
 if true_norms:
     print(f"true norms of the gradients: {min(true_norms):.2f} to {max(true_norms):.2f}")
 else:
-    print("Your step never calls unscale_, so it cannot have this bug: its losses are right.")
+    print("Your step does not call scaler.unscale_, so this scaler could not spoil it.")
 tiny_eps = train_mixed(UnscalesLate("cpu"), torch.bfloat16, eps=1e-15)
 lab03.print_losses(
     {"fp32": plain["fp32"], "clipped too early": bug, "the same, epsilon 1e-15": tiny_eps}

@@ -286,10 +286,8 @@ for stride, offset, every in ((1, 0, 1), (1, 1, 1), (2, 0, 1), (4, 0, 1), (8, 0,
     is_right = predicted == (counted.global_load_requests, counted.global_load_sectors)
     used = counted.global_load_bytes / (32 * counted.global_load_sectors)
     name = f"stride {stride}, offset {offset}, every {every}"
-    print(
-        f"{name:26}{predicted[1]:10,}{counted.global_load_sectors:10,}{used:12.0%}",
-        "" if is_right else "  not as predicted",
-    )
+    mark = "" if is_right else "  not as predicted"
+    print(f"{name:26}{predicted[1]:10,}{counted.global_load_sectors:10,}{used:12.0%}{mark}")
 guesses.settle("sectors of 32 floats of x[1:]", load_cost(32, 32, 4, 1, 4, 1)[1])
 
 # %% [markdown]

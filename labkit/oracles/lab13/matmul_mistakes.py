@@ -14,6 +14,7 @@ from labkit.spec import CaseRun
 from labkit.unwritten import unwritten
 
 TILES = (16, 32)
+"""Sizes of a tile that an answer may always take, whatever it is given."""
 STEPS = (16, 32, 64, 128)
 """Lengths of a step along the inner dimension that an answer is likely to take."""
 
