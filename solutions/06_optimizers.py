@@ -92,11 +92,11 @@ guesses.take("step at a gradient of 1e-8", None, unit="lr")
 # - `decay_groups(model, weight_decay)` returns a list of two groups, `{"params": [...], "weight_decay": ...}`. The
 #   parameters with two axes or more have this decay, all others have 0. Each parameter is in the list once, even if the
 #   model has it under two names, as with an embedding that is also the head.
-# - `AdamW.step()` takes one step. `torch.optim.Optimizer` gives you `self.param_groups`, a list of dicts with
-#   `"params"` and the settings of the group (`"lr"`, `"betas"`, `"eps"`, `"weight_decay"`). It also gives you
-#   `self.state`, which has a dict for every parameter, empty at first. `state_dict()` saves these two and nothing
-#   else, so keep everything in `self.state[p]`: the check saves an optimizer and goes on with a new one. A parameter
-#   whose `p.grad` is None makes no step, and its count of steps stays as it is.
+# - `AdamW.step()` takes one step. `torch.optim.Optimizer` takes parameters or a list of such groups, and gives you
+#   `self.param_groups`, a list of dicts with `"params"` and the settings of the group (`"lr"`, `"betas"`, `"eps"`,
+#   `"weight_decay"`). It also gives you `self.state`, which has a dict for every parameter, empty at first.
+#   `state_dict()` saves these two and nothing else, so keep everything in `self.state[p]`: the check saves an optimizer
+#   and goes on with a new one. A parameter whose `p.grad` is None makes no step, and its count of steps stays as it is.
 #
 # Change the weights in place, one parameter after the other: temporary tensors for all of them at once would take as
 # much memory as the states. The check compares with `torch.optim.AdamW` after every step, and counts the bytes that

@@ -15,6 +15,7 @@ from functools import cache, partial
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils._pytree import tree_leaves
 
 from labkit.blanks import each_written
 from labkit.exercises.lab06.maps import Quantized
@@ -22,7 +23,7 @@ from labkit.meters import measure_saved, track_memory, track_ops
 from labkit.meters.memory.fake import fake_tensors
 
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], object]
-"""An optimizer of such parameters: has a method `step`."""
+"""An optimizer of such parameters: has the methods `step` and `state_dict`."""
 InBackward = Callable[[nn.Module, MakeOptimizer], None]
 """Has every backward pass step the model, as 06-step-in-backward asks."""
 Shapes = Sequence[tuple[int, ...]]
@@ -255,7 +256,10 @@ def _shapes(width: int) -> Shapes:
 
 
 def state_bytes_on(make: MakeOptimizer, shapes: Iterable[tuple[int, ...]], dtype: torch.dtype = torch.float32) -> int:
-    """Bytes that an optimizer keeps in `state` for parameters of these shapes: it steps tensors without memory."""
+    """Bytes that an optimizer saves for parameters of these shapes: it steps tensors without memory.
+
+    It is asked for its `state_dict()`: an optimizer need not be derived from PyTorch's.
+    """
     total = 0
     for shape, count in Counter(shapes).items():
         with fake_tensors():
@@ -263,7 +267,7 @@ def state_bytes_on(make: MakeOptimizer, shapes: Iterable[tuple[int, ...]], dtype
             optimizer = make([parameter])
             parameter.grad = torch.empty(shape, dtype=dtype)
             optimizer.step()
-            total += count * sum(map(_bytes_in, optimizer.state[parameter].values()))
+            total += count * sum(map(_bytes_in, tree_leaves(optimizer.state_dict())))
     return total
 
 

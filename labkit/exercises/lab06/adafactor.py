@@ -81,7 +81,7 @@ ADAFACTOR = Exercise(
     ),
     inputs=factored_inputs,
     drive=lambda ans, case, tree, stage: play(
-        lambda groups: ans.Adafactor(groups, **case.settings()), case, tree, stage
+        lambda params: ans.Adafactor(params, **case.settings()), case, tree, stage
     ),
     meters=("memory", "saved"),
     forbids=(

@@ -80,7 +80,7 @@ def adam8bit_inputs(case: Blocks | EightBitSteps, gen: torch.Generator) -> dict[
 def drive_adam8bit(ans, case: Blocks | EightBitSteps, tree: dict, stage) -> dict[str, Tree]:
     """The weights after each step; or codes, scales and what is dequantized from them."""
     if isinstance(case, EightBitSteps):
-        return play(lambda groups: ans.Adam8bit(groups, **case.settings()), case, tree, stage)
+        return play(lambda params: ans.Adam8bit(params, **case.settings()), case, tree, stage)
     code_map = case.code_map().to(stage.device)
     with stage.meter("memory"), stage.meter("saved"):
         quantized = ans.quantize(tree["x"].to(stage.device), code_map, case.block_size)

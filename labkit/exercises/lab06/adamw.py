@@ -82,7 +82,7 @@ def adamw_inputs(case: AdamSteps | Grouping, gen: torch.Generator) -> dict[str, 
 def drive_adamw(ans, case: AdamSteps | Grouping, tree: dict, stage) -> dict[str, Tree]:
     """The weights after each step; or the decay of each parameter, as grouped."""
     if isinstance(case, AdamSteps):
-        return play(lambda groups: ans.AdamW(groups, **case.settings()), case, tree, stage)
+        return play(lambda params: ans.AdamW(params, **case.settings()), case, tree, stage)
     model = LanguageModel(case, stacked=True)
     with stage.meter("memory"), stage.meter("saved"):
         groups = ans.decay_groups(model, case.weight_decay)

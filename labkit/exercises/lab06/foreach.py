@@ -32,7 +32,7 @@ def foreach_inputs(case: ForeachSteps, gen: torch.Generator) -> dict[str, Tree]:
 
 def drive_foreach(ans, case: ForeachSteps, tree: dict, stage) -> dict[str, Tree]:
     """The weights after each step; the operations of one of them are counted."""
-    return play(lambda groups: ans.ForeachAdamW(groups, **case.settings()), case, tree, stage, counted=True)
+    return play(lambda params: ans.ForeachAdamW(params, **case.settings()), case, tree, stage, counted=True)
 
 
 FOREACH = Exercise(

@@ -104,7 +104,7 @@ def drive_muon(ans, case: Matrix | Grouping | MuonSteps, tree: dict, stage) -> d
     """The orthogonalized matrix; the names in both lists; or the weights after each step."""
     if isinstance(case, MuonSteps):
         with stage.meter("ops"):
-            return play(lambda groups: ans.Muon(groups, **case.settings()), case, tree, stage)
+            return play(lambda params: ans.Muon(params, **case.settings()), case, tree, stage)
     with stage.meter("memory"), stage.meter("saved"), stage.meter("ops"):
         if isinstance(case, Matrix):
             return {"out": ans.orthogonalize(tree["g"].to(stage.device))}

@@ -24,6 +24,8 @@ COUNTED = 3
 """The step whose operations are counted: by then the parameters have their states."""
 
 Groups = list[dict[str, object]]
+Params = Groups | Iterator[torch.nn.Parameter]
+"""What torch.optim.Optimizer takes: groups, or parameters alone, as model.parameters() gives them."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +80,9 @@ def stepping_inputs(case: Stepping, gen: torch.Generator) -> dict[str, Tree]:
 
 
 def play(
-    make: Callable[[Groups], object], case: Stepping, tree: dict, stage=None, counted: bool = False
+    make: Callable[[Params], object], case: Stepping, tree: dict, stage=None, counted: bool = False
 ) -> dict[str, Tree]:
-    """Step `make(groups)` through the gradients: "step 1" -> weights by name, and so on.
+    """Step `make(params)` through the gradients: "step 1" -> weights by name, and so on.
 
     stage: if it is given, measures `saved_bytes` of the first steps and `peak_bytes` of all, the history among them.
     counted: also the operations of one later step.
@@ -92,7 +94,7 @@ def play(
         return _play(make, case, tree, stage, counted)
 
 
-def _play(make: Callable[[Groups], object], case: Stepping, tree: dict, stage, counted: bool) -> dict[str, Tree]:
+def _play(make: Callable[[Params], object], case: Stepping, tree: dict, stage, counted: bool) -> dict[str, Tree]:
     device = "cpu" if stage is None else stage.device
     parameters = {name: torch.nn.Parameter(value.clone().to(device)) for name, value in tree["weights"].items()}
     optimizer = make(grouped(case, parameters))
@@ -116,7 +118,10 @@ def _play(make: Callable[[Groups], object], case: Stepping, tree: dict, stage, c
     return history
 
 
-def grouped(case: Stepping, parameters: dict[str, torch.nn.Parameter]) -> Groups:
+def grouped(case: Stepping, parameters: dict[str, torch.nn.Parameter]) -> Params:
+    """The parameters in their groups; alone where there is one, which has no settings of its own."""
+    if case.n_groups == 1:
+        return iter(parameters.values())
     groups: Groups = [{"params": [], **settings} for settings in case.group_settings()]
     for name, parameter in parameters.items():
         groups[case.group_of(name, tuple(parameter.shape))]["params"].append(parameter)
@@ -135,9 +140,9 @@ def none_explained() -> Iterator[None]:
 
 
 def warm_up(
-    make: Callable[[Groups], object], dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu"
+    make: Callable[[Params], object], dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu"
 ) -> None:
-    """Two steps of a parameter of its own: what Python keeps of the first ones is no state of the optimizer."""
+    """Two steps of a parameter of its own, in a group: what Python keeps of the first is no state of the optimizer."""
     parameter = torch.nn.Parameter(torch.ones(2, 2, dtype=dtype, device=device))
     optimizer = make([{"params": [parameter]}])
     for _ in range(2):

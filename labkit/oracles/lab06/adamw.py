@@ -60,7 +60,7 @@ def called(run: Observation) -> str:
             f"decay_groups(model, {run.case.weight_decay}), model with {run.case.n_layers} "
             f"block{'s' * (run.case.n_layers != 1)} and a head whose weight is {head}"
         )
-    return f"AdamW(groups, {fields_in_words(run.case.settings())}), {in_words(run.case)}"
+    return f"AdamW(params, {fields_in_words(run.case.settings())}), {in_words(run.case)}"
 
 
 def grouped(when) -> object:
@@ -255,13 +255,13 @@ ADAMW = Oracle(
     fact=first_off,
     places=PLACES,
     budgets=(
-        Budget(
-            "saved_bytes",
-            two_moments,
-            TOO_MANY_BYTES,
-        ),
+        Budget("saved_bytes", two_moments, TOO_MANY_BYTES),
         Budget("peak_bytes", peak_bytes, ONE_BY_ONE),
     ),
+    errors={
+        "'Parameter' object is not a mapping": "The optimizer was handed parameters, not groups. torch.optim.Optimizer "
+        "takes either, and makes one group of parameters; a class of your own has to do the same.",
+    },
     diagnose=(
         Hint(
             grouped(lambda got, right: isinstance(got, str)),

@@ -32,7 +32,7 @@ def in_a_mixed_list(run: CaseRun[ForeachSteps]) -> object:
 def called(run: Observation) -> str:
     n = run.case.n_embeddings + 3
     dtypes = ", float32 and float64" if run.case.mixed else ""
-    return f"ForeachAdamW(groups, {fields_in_words(run.case.settings())}), {n} tensors{dtypes}, {in_words(run.case)}"
+    return f"ForeachAdamW(params, {fields_in_words(run.case.settings())}), {n} tensors{dtypes}, {in_words(run.case)}"
 
 
 FOREACH = Oracle(

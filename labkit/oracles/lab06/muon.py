@@ -81,7 +81,7 @@ def called(run: Observation) -> str:
     if isinstance(run.case, Grouping):
         tied = "tied to the embedding" if run.case.tied else "of its own"
         return f"split_parameters(model), model with {run.case.n_layers} blocks and a head {tied}"
-    return f"Muon(groups, {fields_in_words(run.case.settings())}), {in_words(run.case)}"
+    return f"Muon(params, {fields_in_words(run.case.settings())}), {in_words(run.case)}"
 
 
 MUON = Oracle(

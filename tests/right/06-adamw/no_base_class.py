@@ -14,7 +14,9 @@ def decay_groups(model, weight_decay):
 class AdamW:
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2):
         defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        self.groups = [{**defaults, **group} for group in params]
+        params = list(params)
+        groups = params if isinstance(params[0], dict) else [{"params": params}]
+        self.groups = [{**defaults, **group} for group in groups]
         self.moments = [[None] * len(group["params"]) for group in self.groups]
 
     def step(self):
