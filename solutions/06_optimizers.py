@@ -423,7 +423,7 @@ guesses.take("v in the linear map", None, among=("zero", "right to 10 %", "right
 # - `Adam8bit.step()` makes a step of Adam, without weight decay. For a parameter with 4096 elements or more it keeps
 #   both moments quantized, with the maps `lab06.dynamic_map(signed=True)` and `lab06.dynamic_map(signed=False)` (on a
 #   GPU moved to `p.device`) and blocks of 256. Smaller ones keep float32 moments. Each step uses the new moments before
-#   they are quantized.
+#   they are quantized. A parameter whose `p.grad` is None makes no step, as in your AdamW.
 #
 # Keep the moments in `self.state[p]`, as `Quantized` objects. (A plain uint8 tensor there is a trap:
 # `load_state_dict` casts every tensor of the state to the dtype of the parameter, so the codes come back as float32.)

@@ -20,7 +20,12 @@ def adam8bit_cases(rng: random.Random) -> tuple[Blocks | EightBitSteps, ...]:
         EightBitSteps(n_steps=rng.randint(6, 10), n_tokens=rng.randint(80, 120), width=64),
         EightBitSteps(n_steps=8, n_tokens=rng.randint(64, 90), width=64, resumed_after=rng.randint(2, 6)),
         EightBitSteps(
-            n_steps=8, n_tokens=rng.randint(64, 90), width=64, beta1=0.0, beta2=rng.choice((0.9, 0.99, 0.999))
+            n_steps=8,
+            n_tokens=rng.randint(64, 90),
+            width=64,
+            beta1=0.0,
+            beta2=rng.choice((0.9, 0.99, 0.999)),
+            rare=True,
         ),
     )
 

@@ -62,10 +62,8 @@ def adam8bit_inputs(case: Blocks | EightBitSteps, gen: torch.Generator) -> dict[
             if size.dim() > 1:
                 size[0] = 0
         noisy = lambda name: 1 + 0.5 * torch.randn(shapes[name], generator=gen)  # noqa: E731
-        return {
-            "weights": weights,
-            "grads": [{name: size * noisy(name) for name, size in sizes.items()} for _ in range(case.n_steps)],
-        }
+        grads = [{name: size * noisy(name) for name, size in sizes.items()} for _ in range(case.n_steps)]
+        return {"weights": weights, "grads": [case.handed_out(step, drawn) for step, drawn in enumerate(grads)]}
     flat = torch.randn(case.shape, generator=gen).flatten()
     flat = flat if case.signed else flat.square()
     blocks = flat.split(case.block_size)
@@ -105,7 +103,7 @@ ADAM8BIT = Exercise(
         Blocks((4, 256), signed=False, kind="subnormal"),
         EightBitSteps(n_steps=8, n_tokens=100, width=64),
         EightBitSteps(n_steps=8, n_tokens=64, width=64, resumed_after=4),
-        EightBitSteps(n_steps=8, n_tokens=64, width=64, beta1=0.0),
+        EightBitSteps(n_steps=8, n_tokens=64, width=64, beta1=0.0, rare=True),
     ),
     inputs=adam8bit_inputs,
     drive=drive_adam8bit,

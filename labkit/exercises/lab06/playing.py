@@ -54,6 +54,10 @@ class Stepping(Case):
     def group_of(self, name: str, shape: tuple[int, ...]) -> int:
         return int(self.n_groups == 2 and len(shape) < 2)
 
+    def handed_out(self, step: int, drawn: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Of a step's gradients, the first step being 0, those that the parameters have."""
+        return {name: grad for name, grad in drawn.items() if not (self.rare and name == RARE and step % 2 == 0)}
+
 
 def shapes_of(case: Stepping) -> dict[str, tuple[int, ...]]:
     replaced = {6: case.n_tokens, 4: case.width}
@@ -69,13 +73,7 @@ def stepping_inputs(case: Stepping, gen: torch.Generator) -> dict[str, Tree]:
     for step in range(case.n_steps):
         # A direction that stays and one that does not: moments of both kinds.
         drawn = {name: 0.5 + torch.randn(shape, generator=gen) for name, shape in shapes.items()}
-        grads.append(
-            {
-                name: case.grad_scale * grad
-                for name, grad in drawn.items()
-                if not (case.rare and name == RARE and step % 2 == 0)
-            }
-        )
+        grads.append({name: case.grad_scale * grad for name, grad in case.handed_out(step, drawn).items()})
     return {"weights": weights, "grads": grads}
 
 
@@ -135,7 +133,9 @@ def none_explained() -> Iterator[None]:
         yield
     except (AttributeError, TypeError) as error:
         if "NoneType" in str(error):
-            error.args = (f"{error} (some parameters have no gradient in this step: their p.grad is None)",)
+            # PyTorch goes on with a list of what it would have taken.
+            head = str(error).partition("\n")[0].removesuffix(", but expected one of:")
+            error.args = (f"{head} (some parameters have no gradient in this step: their p.grad is None)",)
         raise
 
 

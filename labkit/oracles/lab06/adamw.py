@@ -10,7 +10,15 @@ from labkit.exercises.lab06.playing import play
 from labkit.oracles.calls import fields_in_words
 from labkit.oracles.hints import any_of
 from labkit.oracles.lab06.adam_mistakes import moved_as
-from labkit.oracles.lab06.histories import CLOSE, ONE_BY_ONE, OTHER_STATE_BYTES, first_off, in_words, nothing_moved
+from labkit.oracles.lab06.histories import (
+    CLOSE,
+    MET_NONE,
+    ONE_BY_ONE,
+    OTHER_STATE_BYTES,
+    first_off,
+    in_words,
+    nothing_moved,
+)
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, KiB, MiB, Observation, Oracle, Tolerance
 
 MOST_LAYERS = 4
@@ -261,6 +269,7 @@ ADAMW = Oracle(
     errors={
         "'Parameter' object is not a mapping": "The optimizer was handed parameters, not groups. torch.optim.Optimizer "
         "takes either, and makes one group of parameters; a class of your own has to do the same.",
+        **MET_NONE,
     },
     diagnose=(
         Hint(

@@ -21,6 +21,12 @@ ONE_BY_ONE = (
     "before the next, and change it in place."
 )
 
+MET_NONE = {
+    "their p.grad is None": "Leave out a parameter whose p.grad is None, and go on with the next one: it makes no "
+    "step, and its moments and its count of steps stay as they are."
+}
+"""Of an oracle's `errors`: what playing.none_explained says."""
+
 
 def near(got: dict, wanted: dict) -> bool:
     """Whether two histories agree to CLOSE, step by step, until weights blow up; NaN agrees with NaN."""

@@ -29,6 +29,8 @@ class Adam8bit(torch.optim.Optimizer):
     def step(self):
         for group in self.param_groups:
             for p in group["params"]:
+                if p.grad is None:
+                    continue
                 state = self.state[p]
                 state["step"] = state.get("step", 0) + 1
                 moments = []
