@@ -41,8 +41,13 @@ def tests_of(exercise: str) -> Path:
 
 def examples(folder: str, exercise: str) -> tuple[Example, ...]:
     """Those of one exercise in "wrong" or "right", by name."""
-    paths = sorted((tests_of(exercise) / folder / exercise).glob("*.p*"), key=lambda path: path.stem)
-    return tuple(_read(path) for path in paths if path.suffix in (".py", ".patch"))
+    return tuple(map(_read, paths(folder, exercise)))
+
+
+def paths(folder: str, exercise: str) -> tuple[Path, ...]:
+    """Their files, in the same order."""
+    found = sorted((tests_of(exercise) / folder / exercise).glob("*.p*"), key=lambda path: path.stem)
+    return tuple(path for path in found if path.suffix in (".py", ".patch"))
 
 
 def example(folder: str, path: str) -> Example:
