@@ -73,12 +73,13 @@ class _Both:
 
     def __init__(self, muon: torch.optim.Optimizer | None, rest: torch.optim.Optimizer | None) -> None:
         self.optimizers = [one for one in (muon, rest) if one is not None]
-        self.state = {p: kept for one in self.optimizers for p, kept in one.state.items()}
 
     def step(self) -> None:
         for one in self.optimizers:
             one.step()
-            self.state.update(one.state)
+
+    def state_dict(self) -> dict[str, object]:
+        return {type(one).__name__: one.state_dict() for one in self.optimizers}
 
 
 def _muon(make: MakeOptimizer, params) -> _Both:
