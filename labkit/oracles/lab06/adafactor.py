@@ -9,7 +9,7 @@ from labkit.exercises.lab06.adafactor import FactoredSteps
 from labkit.exercises.lab06.playing import play
 from labkit.oracles.calls import fields_in_words
 from labkit.oracles.lab06.factor_hints import DIAGNOSE
-from labkit.oracles.lab06.histories import CLOSE, MET_NONE, ONE_BY_ONE, OTHER_STATE_BYTES, first_off, in_words
+from labkit.oracles.lab06.histories import CLOSE, ONE_BY_ONE, OTHER_STATE_BYTES, STEP_ERRORS, first_off, in_words
 from labkit.spec import Budget, CaseRun, MiB, Observation, Oracle
 
 TOO_MANY_BYTES = (
@@ -63,7 +63,7 @@ ADAFACTOR = Oracle(
     errors={
         "0.0 cannot be raised to a negative power": "The count of steps is 0 in the first step. Count the step before "
         "you use it: `step` is the step being taken, from 1 on.",
-        **MET_NONE,
+        **STEP_ERRORS,
     },
     diagnose=DIAGNOSE,
 )

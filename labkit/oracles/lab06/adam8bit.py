@@ -12,7 +12,7 @@ from labkit.oracles.calls import fields_in_words
 from labkit.oracles.hints import once
 from labkit.oracles.lab06.adam8bit_blocks import IN_BLOCKS, Fault, find_in_blocks
 from labkit.oracles.lab06.eight_bits import MAPS, deviation, history, small_off
-from labkit.oracles.lab06.histories import MET_NONE, OTHER_STATE_BYTES, in_words, nothing_moved
+from labkit.oracles.lab06.histories import OTHER_STATE_BYTES, STEP_ERRORS, in_words, nothing_moved
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, KiB, MiB, Observation, Oracle
 
 MOST_OFF = 1.5
@@ -134,7 +134,7 @@ ADAM8BIT = Oracle(
     errors={
         "shape of the mask": "As an index, a uint8 tensor is a mask: convert the codes with codes.int() or "
         "codes.long() first.",
-        **MET_NONE,
+        **STEP_ERRORS,
     },
     diagnose=(
         Hint(found("form"), "codes is one uint8 for each element, flat; scales is one float32 for each block."),

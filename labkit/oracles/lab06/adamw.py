@@ -12,9 +12,9 @@ from labkit.oracles.hints import any_of
 from labkit.oracles.lab06.adam_mistakes import moved_as
 from labkit.oracles.lab06.histories import (
     CLOSE,
-    MET_NONE,
     ONE_BY_ONE,
     OTHER_STATE_BYTES,
+    STEP_ERRORS,
     first_off,
     in_words,
     nothing_moved,
@@ -246,7 +246,6 @@ STEP_HINTS = (
 )
 """On a step of AdamW, however it is computed."""
 
-
 PLACES = {
     f"decay.{name}": f"weight decay of {name}"
     for name, _ in LanguageModel(Grouping(n_layers=MOST_LAYERS, tied=False), stacked=True).named_parameters()
@@ -266,11 +265,7 @@ ADAMW = Oracle(
         Budget("saved_bytes", two_moments, TOO_MANY_BYTES),
         Budget("peak_bytes", peak_bytes, ONE_BY_ONE),
     ),
-    errors={
-        "'Parameter' object is not a mapping": "The optimizer was handed parameters, not groups. torch.optim.Optimizer "
-        "takes either, and makes one group of parameters; a class of your own has to do the same.",
-        **MET_NONE,
-    },
+    errors=STEP_ERRORS,
     diagnose=(
         Hint(
             grouped(lambda got, right: isinstance(got, str)),

@@ -21,11 +21,13 @@ ONE_BY_ONE = (
     "before the next, and change it in place."
 )
 
-MET_NONE = {
+STEP_ERRORS = {
+    "'Parameter' object is not a mapping": "The optimizer was handed parameters, not groups. torch.optim.Optimizer "
+    "takes either, and makes one group of parameters; a class of your own has to do the same.",
     "their p.grad is None": "Leave out a parameter whose p.grad is None, and go on with the next one: it makes no "
-    "step, and its moments and its count of steps stay as they are."
+    "step, and its moments and its count of steps stay as they are.",
 }
-"""Of an oracle's `errors`: what playing.none_explained says."""
+"""Of the oracles of optimizers their `errors`; the second is what playing.none_explained says."""
 
 
 def near(got: dict, wanted: dict) -> bool:
