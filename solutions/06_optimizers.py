@@ -1058,7 +1058,8 @@ foreach_costs = lab06.compare(
 #   \text{lr} \cdot \lambda$, then loses the orthogonalized update times the adjusted learning rate. With `adjust`
 #   "original" that is $\text{lr} \cdot \sqrt{\max(1, \text{rows} / \text{columns})}$, with "match_rms_adamw" it is
 #   $\text{lr} \cdot 0.2 \sqrt{\max(\text{rows}, \text{columns})}$. A fused matrix, such as that of queries, keys and
-#   values, is made of `n_blocks` blocks of rows, and each is a matrix of its own.
+#   values, is made of `n_blocks` blocks of rows, and each is a matrix of its own. A matrix whose `p.grad` is None makes
+#   no step.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #

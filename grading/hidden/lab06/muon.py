@@ -20,6 +20,7 @@ def muon_cases(rng: random.Random) -> tuple[Matrix | Grouping | MuonSteps, ...]:
         MuonSteps(n_steps=1, weight_decay=0.0, lr=0.08),
         MuonSteps(n_steps=rng.randint(3, 5), momentum=0.85),
         MuonSteps(n_steps=rng.randint(3, 5), adjust="match_rms_adamw", lr=0.02),
+        MuonSteps(n_steps=rng.randint(4, 6), momentum=0.85, rare=True),
         MuonSteps(n_steps=2, n_large=1, n_rows=rng.randint(1800, 2200)),
     )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from labkit.exercises.lab06.playing import RARE, Stepping, play, shapes_of
+from labkit.exercises.lab06.playing import Stepping, play, shapes_of
 from labkit.spec import Answer, Exercise, Tree
 
 
@@ -42,13 +42,9 @@ def factored_inputs(case: FactoredSteps, gen: torch.Generator) -> dict[str, Tree
     grads = []
     for step in range(case.n_steps):
         factor = case.grad_scale * (case.jump if step == case.n_steps - 1 else 1.0)
-        grads.append(
-            {
-                name: factor * scale * (0.5 + torch.randn(scale.shape, generator=gen))
-                for name, scale in scales.items()
-                if not (case.rare and name == RARE and step % 2 == 0)
-            }
-        )
+        noisy = lambda scale: factor * scale * (0.5 + torch.randn(scale.shape, generator=gen))  # noqa: B023, E731
+        drawn = {name: noisy(scale) for name, scale in scales.items()}
+        grads.append(case.handed_out(step, drawn))
     return {"weights": weights, "grads": grads}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -44,6 +45,7 @@ class MuonSteps(Stepping):
     matrices of n_rows and 32 columns.
     """
 
+    RARE: ClassVar[str] = "wide"
     n_steps: int = 4
     n_groups: int = 2
     lr: float = 0.05
@@ -76,10 +78,11 @@ def muon_inputs(case: Matrix | Grouping | MuonSteps, gen: torch.Generator) -> di
         return {}
     shapes = SIZES | {f"large {n}": (case.n_rows, 32) for n in range(case.n_large)}
     fixed = {name: torch.randn(shape, generator=gen) for name, shape in shapes.items()}
-    grads = [
+    drawn = [
         {name: part + torch.randn(part.shape, generator=gen) for name, part in fixed.items()}
         for _ in range(case.n_steps)
     ]
+    grads = [case.handed_out(step, each) for step, each in enumerate(drawn)]
     return {"weights": {name: torch.randn(shape, generator=gen) for name, shape in shapes.items()}, "grads": grads}
 
 
@@ -131,6 +134,7 @@ MUON = Exercise(
         MuonSteps(n_steps=1, weight_decay=0.0),
         MuonSteps(),
         MuonSteps(adjust="match_rms_adamw", lr=0.02),
+        MuonSteps(rare=True),
         MuonSteps(n_steps=2, n_large=1),
     ),
     inputs=muon_inputs,

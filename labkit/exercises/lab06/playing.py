@@ -10,14 +10,13 @@ import copy
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
 from labkit.spec import Case, Tree
 
 SHAPES = {"embedding": (6, 4), "norm": (4,), "head": (3, 4), "bias": (3,)}
-RARE = "norm"
-"""The parameter that has a gradient in every second step only, where a case has one: others come after it."""
 N_METERED = 2
 """Steps whose live bytes are measured: a state may be made in the second."""
 COUNTED = 3
@@ -33,11 +32,12 @@ class Stepping(Case):
     """n_steps on parameters of SHAPES, the embedding with n_tokens rows and all with `width` columns.
 
     n_embeddings: more than one makes a large model of many tensors.
-    n_groups: 1, or 2: what has two axes, and the rest with half the learning rate and no decay. rare: RARE has a
-    gradient in the steps 2, 4, 6, ... alone. resumed_after: after this many steps the optimizer is saved, and loaded
-    by a new one. grad_scale: the gradients' size.
+    n_groups: 1, or 2: what has two axes, and the rest with half the learning rate and no decay. rare: RARE, behind
+    which others come, has a gradient in the steps 2, 4, 6, ... alone. resumed_after: after this many steps the
+    optimizer is saved, and loaded by a new one. grad_scale: the gradients' size.
     """
 
+    RARE: ClassVar[str] = "norm"
     n_steps: int = 20
     n_groups: int = 1
     rare: bool = False
@@ -56,7 +56,7 @@ class Stepping(Case):
 
     def handed_out(self, step: int, drawn: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Of a step's gradients, the first step being 0, those that the parameters have."""
-        return {name: grad for name, grad in drawn.items() if not (self.rare and name == RARE and step % 2 == 0)}
+        return {name: grad for name, grad in drawn.items() if not (self.rare and name == self.RARE and step % 2 == 0)}
 
 
 def shapes_of(case: Stepping) -> dict[str, tuple[int, ...]]:

@@ -15,9 +15,11 @@ from labkit.oracles.lab06.histories import (
     ONE_BY_ONE,
     OTHER_STATE_BYTES,
     STEP_ERRORS,
+    STOPS_AT_NONE,
     first_off,
     in_words,
     nothing_moved,
+    zeros_for_none,
 )
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, KiB, MiB, Observation, Oracle, Tolerance
 
@@ -189,11 +191,7 @@ STEP_HINTS = (
         "eps is at the wrong place, or missing: it is added to the root of the corrected second moment, as the "
         "last thing before the division.",
     ),
-    Hint(
-        moved_as("zeros in place of None"),
-        "A parameter without a gradient was stepped as if its gradient were zeros, and its moments went on pushing it. "
-        "A parameter whose p.grad is None makes no step.",
-    ),
+    Hint(moved_as("zeros in place of None"), zeros_for_none("moments")),
     Hint(
         moved_as("earlier groups again"),
         "The parameters of an earlier group were stepped again with those of the next one: begin each group with empty "
@@ -208,11 +206,7 @@ STEP_HINTS = (
         moved_as("gradient in place of the mean"),
         "The weight moves by the gradient of this step: the numerator is the corrected exp_avg.",
     ),
-    Hint(
-        moved_as("stops at None", "group stops at None"),
-        "A parameter without a gradient ended the step for those that come after it. Go on with the next one: "
-        "`continue`, not `return` or `break`.",
-    ),
+    Hint(moved_as("stops at None", "group stops at None"), STOPS_AT_NONE),
     Hint(
         moved_as("moments made anew"),
         "The new moments are not kept: they go into self.state[p], in place or by an assignment there.",

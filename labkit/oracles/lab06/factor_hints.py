@@ -6,7 +6,7 @@ What a mistake makes of the values is played by `factor_mistakes`.
 from __future__ import annotations
 
 from labkit.oracles.lab06.factor_mistakes import moved_as
-from labkit.oracles.lab06.histories import nothing_moved
+from labkit.oracles.lab06.histories import STOPS_AT_NONE, nothing_moved, zeros_for_none
 from labkit.spec import Hint
 
 DIAGNOSE = (
@@ -21,16 +21,8 @@ DIAGNOSE = (
         "All parameters share one count of steps. Each has a count of its own, in self.state[p]: one whose p.grad "
         "is None makes no step, and a loaded optimizer goes on from the count that was saved.",
     ),
-    Hint(
-        moved_as("zeros in place of None"),
-        "A parameter without a gradient was stepped as if its gradient were zeros, so its means went on. A "
-        "parameter whose p.grad is None makes no step.",
-    ),
-    Hint(
-        moved_as("stops at None"),
-        "A parameter without a gradient ended the step for those that come after it. Go on with the next one: "
-        "`continue`, not `return`.",
-    ),
+    Hint(moved_as("zeros in place of None"), zeros_for_none("means")),
+    Hint(moved_as("stops at None"), STOPS_AT_NONE),
     Hint(
         moved_as("first group"),
         "Every parameter was updated with the settings of one group. lr, beta2_decay, eps and d are those of the "

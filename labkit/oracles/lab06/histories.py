@@ -29,6 +29,19 @@ STEP_ERRORS = {
 }
 """Of the oracles of optimizers their `errors`; the second is what playing.none_explained says."""
 
+STOPS_AT_NONE = (
+    "A parameter without a gradient ended the step for those that come after it. Go on with the next one: `continue`, "
+    "not `return` or `break`."
+)
+
+
+def zeros_for_none(kept: str) -> str:
+    """The hint for it; kept: what the optimizer keeps of a parameter."""
+    return (
+        f"A parameter without a gradient was stepped as if its gradient were zeros, so its {kept} went on. A parameter "
+        "whose p.grad is None makes no step."
+    )
+
 
 def near(got: dict, wanted: dict) -> bool:
     """Whether two histories agree to CLOSE, step by step, until weights blow up; NaN agrees with NaN."""

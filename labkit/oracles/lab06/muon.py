@@ -10,6 +10,7 @@ from labkit.oracles.lab06.histories import (
     CLOSE,
     ONE_BY_ONE,
     OTHER_STATE_BYTES,
+    STEP_ERRORS,
     first_off,
     in_words,
 )
@@ -92,6 +93,7 @@ MUON = Oracle(
     call=called,
     axis="shapes, sizes, models and settings",
     fact=first_off,
+    errors=STEP_ERRORS,
     budgets=(
         Budget("saved_bytes", kept_bytes, TOO_MANY_BYTES),
         Budget("peak_bytes", peak_bytes, ONE_BY_ONE),

@@ -8,7 +8,7 @@ import torch
 
 from labkit.exercises.lab06.adamw import Grouping
 from labkit.exercises.lab06.muon import Matrix, MuonSteps
-from labkit.oracles.lab06.histories import near, nothing_moved
+from labkit.oracles.lab06.histories import STOPS_AT_NONE, near, nothing_moved, zeros_for_none
 from labkit.oracles.lab06.muon_mistakes import history, orthogonalized, orthogonalized_ways
 from labkit.spec import CANNOT_TELL, CaseRun, Hint
 
@@ -189,6 +189,12 @@ DIAGNOSE = (
     Hint(
         moved_as("decay after the update"),
         "The decay came after the update and shrank that as well: first decay the weight, then subtract.",
+    ),
+    Hint(moved_as("stops at None", "group stops at None"), STOPS_AT_NONE),
+    Hint(moved_as("zeros in place of None"), zeros_for_none("buffer")),
+    Hint(
+        moved_as("decays without a gradient"),
+        "A matrix without a gradient decayed. One whose p.grad is None makes no step at all.",
     ),
     Hint(moved_as("no momentum"), "The gradient alone was orthogonalized: the buffer never comes in."),
     Hint(

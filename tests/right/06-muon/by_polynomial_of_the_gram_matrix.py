@@ -29,7 +29,7 @@ class Muon(torch.optim.Optimizer):
     def step(self):
         for group in self.param_groups:
             mu, lr = group["momentum"], group["lr"]
-            for p in group["params"]:
+            for p in (p for p in group["params"] if p.grad is not None):
                 # A sum in place of a mean: the norm is divided out.
                 sum_ = self.state[p].setdefault("sum", torch.zeros_like(p)).mul_(mu).add_(p.grad)
                 n = group["n_blocks"]
