@@ -283,7 +283,7 @@ guesses.settle("v in bfloat16 at the end", stuck)
 # and `exp_avg_sq`, both bfloat16 and of the parameter's shape, and a count of steps. Nothing else may stay alive after
 # the step. Compute in float32, and round the new weight and the new moments by chance. `lab06.stochastic_round(x,
 # generator)` rounds a float32 tensor to bfloat16; use it, or the one that you wrote in lab 02. All draws come from
-# `self.generator`.
+# `self.generator`. A parameter whose `p.grad` is None makes no step.
 #
 # The check trains 1024 copies of a few weights for 300 steps. The means of weights and moments have to end where exact
 # arithmetic ends, and the same seed has to give the same weights.

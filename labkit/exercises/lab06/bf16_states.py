@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from labkit.exercises.lab06.adamw import LIBRARYS_OWN
-from labkit.exercises.lab06.playing import N_METERED, warm_up
+from labkit.exercises.lab06.playing import N_METERED, none_explained, warm_up
 from labkit.spec import Answer, Case, Exercise, Run, Tree
 
 N_FIRST = 3
@@ -20,6 +20,8 @@ class Bf16Steps(Case):
     """n_steps on n_copies of n_weights: all copies get the same gradients, a tenth as large after a third of the steps.
 
     Settings: of AdamW. The copies differ by chance alone. n_tensors: among which the copies are dealt.
+    idle: beside them there is a parameter that never has a gradient, and the
+    case asks for nothing else.
     """
 
     n_steps: int = 300
@@ -31,6 +33,7 @@ class Bf16Steps(Case):
     eps: float = 1e-8
     weight_decay: float = 0.0
     n_tensors: int = 1
+    idle: bool = False
 
     def settings(self) -> dict[str, object]:
         betas = (self.beta1, self.beta2)
@@ -52,14 +55,15 @@ def drive_bf16(ans, case: Bf16Steps, tree: dict, stage) -> dict[str, Tree]:
     """weights and exp_avg_sq at the end, (n_copies, n_weights); mean_of_exp_avg: over the copies, (n_weights,) float64.
 
     again, other: whether N_FIRST steps with the first seed, and with the second, end in the same weights as they did;
-    True and False in a shorter case.
+    True and False in a shorter case. idle: whether a parameter without a gradient is as it was.
     """
+    unused = [torch.nn.Parameter(tree["weights"].clone().to(stage.device))] if case.idle else []
 
     def start(seed: int) -> tuple[list[torch.nn.Parameter], object]:
         pieces = tree["weights"].repeat(case.n_copies, 1).to(stage.device).chunk(case.n_tensors)
         weights = [torch.nn.Parameter(piece.clone()) for piece in pieces]
         generator = torch.Generator(stage.device).manual_seed(seed)
-        return weights, ans.BF16AdamW(weights, generator, **case.settings())
+        return weights, ans.BF16AdamW(weights + unused, generator, **case.settings())
 
     def hand_out(weights: list[torch.nn.Parameter], grad: Tensor) -> None:
         for weight in weights:
@@ -73,7 +77,7 @@ def drive_bf16(ans, case: Bf16Steps, tree: dict, stage) -> dict[str, Tree]:
         weights, optimizer = start(tree["seeds"][0])
         for grad in tree["grads"][:N_METERED]:
             hand_out(weights, grad)
-            with stage.meter("saved"):
+            with none_explained(), stage.meter("saved"):
                 optimizer.step()
     first = None
     for index, grad in enumerate(tree["grads"][N_METERED:], start=N_METERED + 1):
@@ -94,6 +98,7 @@ def drive_bf16(ans, case: Bf16Steps, tree: dict, stage) -> dict[str, Tree]:
         "weights": torch.cat(weights).detach(),
         "exp_avg_sq": torch.cat(squares) if all(isinstance(one, Tensor) for one in squares) else None,
         "mean_of_exp_avg": mean,
+        "idle": all(torch.equal(one.detach().cpu(), tree["weights"]) for one in unused),
         "again": True,
         "other": False,
     }
@@ -114,7 +119,12 @@ BF16_STATES = Exercise(
     minutes=20,
     difficulty=2,
     answers=(Answer("BF16AdamW"),),
-    public=(Bf16Steps(), Bf16Steps(weight_decay=0.5), Bf16Steps(n_steps=12, n_weights=64, lr=1e-2, beta1=0.8)),
+    public=(
+        Bf16Steps(),
+        Bf16Steps(weight_decay=0.5),
+        Bf16Steps(n_steps=12, n_weights=64, lr=1e-2, beta1=0.8),
+        Bf16Steps(n_steps=2, n_weights=256, n_copies=4, weight_decay=0.5, idle=True),
+    ),
     inputs=bf16_inputs,
     drive=drive_bf16,
     run=Run(wall_s=20.0),

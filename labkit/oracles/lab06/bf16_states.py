@@ -13,25 +13,18 @@ from labkit.compare import inputs_untouched
 from labkit.exercises.lab06.bf16_states import N_FIRST, Bf16Steps
 from labkit.oracles.calls import fields_in_words
 from labkit.oracles.hints import once
-from labkit.oracles.lab06.histories import IN_NEW_MEMORY, ONE_BY_ONE, OTHER_STATE_BYTES
+from labkit.oracles.lab06.bf16_exact import GAP, MISTAKES, exactly
+from labkit.oracles.lab06.histories import IN_NEW_MEMORY, ONE_BY_ONE, OTHER_STATE_BYTES, STEP_ERRORS
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, MiB, Observation, Oracle
 
 N_SIGMAS = 7.5
 """How far a mean may be from its expectation, in standard deviations: a right answer leaves it once in 1e13 means."""
-GAP = 2.0**-7
-"""Of bfloat16 from 1 to 2, and twice that from 0.5 to 1."""
 FEWEST, MOST = 0.6, 1.6
 """How far apart the copies may be, as multiples of what independent draws make of them."""
 LEAST_CUT = 0.3
 """The same where the new weights are cut: their noise is gone, that of the moments is not."""
 SQUARE_RTOL = 0.02
 """Of the mean second moment: chance moves it by less than a tenth of this."""
-MISTAKES = (
-    *("no decay", "decay not times lr", "l2", "no correction", "no first correction", "no second correction"),
-    *("betas swapped", "no root", "uphill"),
-)
-"""Adam's, which `exactly` can make."""
-
 TOO_MANY_BYTES = (
     "More than four bytes per weight stay alive after a step: the two moments are bfloat16, and there is no float32 "
     "copy of the weights. Convert to float32 inside the step, and round what you store."
@@ -46,52 +39,6 @@ class Fault:
     text: str
 
 
-@dataclass(frozen=True)
-class Ended:
-    """Weights and moments at the end, float64, each (n_weights,).
-
-    variance: what rounding by chance makes of a weight's; of_mean: the most that it makes of a first moment's.
-    """
-
-    weight: Tensor
-    mean: Tensor
-    square: Tensor
-    variance: Tensor
-    of_mean: Tensor
-
-
-@once
-def exactly(run: CaseRun[Bf16Steps], mistake: str = "") -> Ended:
-    """Where float64 arithmetic ends. mistake: one of Adam's."""
-    case = run.case
-    weight, grads = run.tree["weights"].double(), run.tree["grads"].double()
-    mean, square, variance, of_mean = (torch.zeros_like(weight) for _ in range(4))
-    beta1, beta2 = (case.beta2, case.beta1) if mistake == "betas swapped" else (case.beta1, case.beta2)
-    for step, grad in enumerate(grads, start=1):
-        if mistake == "l2":
-            grad = grad + case.weight_decay * weight
-        mean = beta1 * mean + (1 - beta1) * grad
-        square = beta2 * square + (1 - beta2) * grad**2
-        one = 1 if mistake in ("no correction", "no first correction") else 1 - beta1**step
-        two = 1 if mistake in ("no correction", "no second correction") else 1 - beta2**step
-        shrunk = 0.0 if mistake in ("l2", "no decay") else case.lr * case.weight_decay
-        shrunk = case.weight_decay if mistake == "decay not times lr" else shrunk
-        gap = gap_at(weight)
-        of_mean = beta1**2 * of_mean + gap_at(mean) ** 2 / 4
-        below = square / two if mistake == "no root" else (square / two).sqrt()
-        adam = case.lr * (mean / one) / (below + case.eps)
-        moved = weight * shrunk + (-adam if mistake == "uphill" else adam)
-        share = (moved.abs() / gap) % 1  # of a gap, which is the chance of one gap more
-        weight = weight - moved
-        variance = variance + gap**2 * share * (1 - share)
-    return Ended(weight, mean, square, variance, of_mean)
-
-
-def gap_at(values: Tensor) -> Tensor:
-    """How far bfloat16 numbers are apart there."""
-    return 2.0 ** (torch.frexp(values).exponent - 8).double()
-
-
 def allowed(case: Bf16Steps, n_means: int = 1) -> float:
     """How far the mean over the copies may be off: in each step chance moves a weight by half a gap at most."""
     return N_SIGMAS * math.sqrt(case.n_steps) * GAP / 2 / math.sqrt(case.n_copies * n_means) + 2e-3 * case.lr
@@ -101,6 +48,8 @@ def allowed(case: Bf16Steps, n_means: int = 1) -> float:
 def find(run: CaseRun[Bf16Steps]) -> Fault | None:
     """The first thing that is wrong, the plainest first."""
     case, got = run.case, run.got
+    if case.idle:
+        return None if got["idle"] else Fault("idle", "a parameter without a gradient has changed")
     weights, square, shape = got["weights"], got["exp_avg_sq"], (case.n_copies, case.n_weights)
     if weights.dtype != torch.bfloat16:
         return Fault("dtype", f"the weights became {str(weights.dtype).removeprefix('torch.')}")
@@ -213,7 +162,7 @@ def called(run: Observation) -> str:
     case = run.case
     return (
         f"BF16AdamW(params, generator, {fields_in_words(case.settings())}), {case.n_steps} steps of {case.n_copies} "
-        f"copies of {case.n_weights} weights"
+        f"copies of {case.n_weights} weights" + ", and a parameter without a gradient" * case.idle
     )
 
 
@@ -222,6 +171,7 @@ BF16_STATES = Oracle(
     judge=(inputs_untouched, problem),
     call=called,
     axis="numbers of steps and settings",
+    errors=STEP_ERRORS,
     budgets=(
         Budget(
             "saved_bytes",
@@ -241,6 +191,10 @@ BF16_STATES = Oracle(
             found("names"),
             'The check reads self.state[p]["exp_avg"] and self.state[p]["exp_avg_sq"], the names that torch uses: '
             "bfloat16 tensors of the shape of the parameter.",
+        ),
+        Hint(
+            found("idle"),
+            "A parameter without a gradient was stepped. One whose p.grad is None makes no step, nor does it decay.",
         ),
         Hint(
             found("stalls", cannot_tell="no spread"),

@@ -14,7 +14,7 @@ class BF16AdamW(torch.optim.Optimizer):
     def step(self):
         with torch.no_grad():
             for group in self.param_groups:
-                for p in group["params"]:
+                for p in filter(lambda p: p.grad is not None, group["params"]):
                     state = self.state[p]
                     if len(state) == 0:
                         state.update(step=torch.zeros(()), exp_avg=torch.zeros_like(p), exp_avg_sq=torch.zeros_like(p))
