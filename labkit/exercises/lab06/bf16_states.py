@@ -20,8 +20,8 @@ class Bf16Steps(Case):
     """n_steps on n_copies of n_weights: all copies get the same gradients, a tenth as large after a third of the steps.
 
     Settings: of AdamW. The copies differ by chance alone. n_tensors: among which the copies are dealt.
-    idle: beside them there is a parameter that never has a gradient, and the
-    case asks for nothing else.
+    idle: before them there is a parameter that never has a gradient, and
+    the case asks for nothing but that it stays and that they move.
     """
 
     n_steps: int = 300
@@ -63,7 +63,7 @@ def drive_bf16(ans, case: Bf16Steps, tree: dict, stage) -> dict[str, Tree]:
         pieces = tree["weights"].repeat(case.n_copies, 1).to(stage.device).chunk(case.n_tensors)
         weights = [torch.nn.Parameter(piece.clone()) for piece in pieces]
         generator = torch.Generator(stage.device).manual_seed(seed)
-        return weights, ans.BF16AdamW(weights + unused, generator, **case.settings())
+        return weights, ans.BF16AdamW(unused + weights, generator, **case.settings())
 
     def hand_out(weights: list[torch.nn.Parameter], grad: Tensor) -> None:
         for weight in weights:

@@ -14,7 +14,7 @@ from labkit.exercises.lab06.bf16_states import N_FIRST, Bf16Steps
 from labkit.oracles.calls import fields_in_words
 from labkit.oracles.hints import once
 from labkit.oracles.lab06.bf16_exact import GAP, MISTAKES, exactly
-from labkit.oracles.lab06.histories import IN_NEW_MEMORY, ONE_BY_ONE, OTHER_STATE_BYTES, STEP_ERRORS
+from labkit.oracles.lab06.histories import IN_NEW_MEMORY, ONE_BY_ONE, OTHER_STATE_BYTES, STEP_ERRORS, STOPS_AT_NONE
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, MiB, Observation, Oracle
 
 N_SIGMAS = 7.5
@@ -49,7 +49,7 @@ def find(run: CaseRun[Bf16Steps]) -> Fault | None:
     """The first thing that is wrong, the plainest first."""
     case, got = run.case, run.got
     if case.idle:
-        return None if got["idle"] else Fault("idle", "a parameter without a gradient has changed")
+        return find_at_idle(run)
     weights, square, shape = got["weights"], got["exp_avg_sq"], (case.n_copies, case.n_weights)
     if weights.dtype != torch.bfloat16:
         return Fault("dtype", f"the weights became {str(weights.dtype).removeprefix('torch.')}")
@@ -62,6 +62,14 @@ def find(run: CaseRun[Bf16Steps]) -> Fault | None:
     if not isinstance(got["mean_of_exp_avg"], Tensor):
         return Fault("names", 'self.state[p]["exp_avg"] holds no tensor of the shape of the parameter')
     return find_in_weights(run) or find_in_squares(run) or find_in_means(run) or find_in_draws(run)
+
+
+def find_at_idle(run: CaseRun[Bf16Steps]) -> Fault | None:
+    if not run.got["idle"]:
+        return Fault("idle", "a parameter without a gradient has changed")
+    if run.got["exp_avg_sq"] is None and (run.got["weights"] == run.tree["weights"]).all():
+        return Fault("stops at None", "no parameter behind the one without a gradient has moved, or has a state")
+    return None
 
 
 def find_in_weights(run: CaseRun[Bf16Steps]) -> Fault | None:
@@ -162,7 +170,7 @@ def called(run: Observation) -> str:
     case = run.case
     return (
         f"BF16AdamW(params, generator, {fields_in_words(case.settings())}), {case.n_steps} steps of {case.n_copies} "
-        f"copies of {case.n_weights} weights" + ", and a parameter without a gradient" * case.idle
+        f"copies of {case.n_weights} weights" + ", behind a parameter without a gradient" * case.idle
     )
 
 
@@ -196,6 +204,7 @@ BF16_STATES = Oracle(
             found("idle"),
             "A parameter without a gradient was stepped. One whose p.grad is None makes no step, nor does it decay.",
         ),
+        Hint(found("stops at None"), STOPS_AT_NONE),
         Hint(
             found("stalls", cannot_tell="no spread"),
             "No weight moves, because the weights are rounded to nearest: an update below half a bfloat16 step is lost "
