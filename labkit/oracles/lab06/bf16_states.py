@@ -148,7 +148,7 @@ def kept_bytes(run: CaseRun[Bf16Steps]) -> float:
 def peak_bytes(run: CaseRun[Bf16Steps]) -> float:
     """Two bytes for a weight, its gradient and each moment; float32 numbers for one of the tensors."""
     n_weights = run.case.n_copies * run.case.n_weights
-    return 8 * n_weights + 64 * n_weights / run.case.n_tensors + MiB
+    return 8 * n_weights + 96 * n_weights / run.case.n_tensors + MiB
 
 
 def problem(run: CaseRun) -> str | None:
