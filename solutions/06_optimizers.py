@@ -1051,8 +1051,9 @@ foreach_costs = lab06.compare(
 # - `orthogonalize(g)` returns the result of the five steps in float32, in g's shape. $X X^\top$ should be the smaller of
 #   the two possible products: the check counts FLOPs. A gradient of zeros gives zeros.
 # - `split_parameters(model)` returns two lists: the parameters for Muon, which are the matrices between the embedding
-#   and the head, and all others, which stay with AdamW. An embedding is an `nn.Embedding`, the head is `model.head`, and
-#   they may share one tensor. Each parameter is in one list, once.
+#   and the head, and all others, which stay with AdamW. An embedding is any `nn.Embedding`, whatever its name and
+#   wherever in the model; the head is `model.head`, and may share its tensor with one. Each parameter is in one list,
+#   once.
 # - `Muon.step()`. It does the same as PyTorch's, in the same order: the buffer becomes `momentum * buffer + (1 -
 #   momentum) * grad`, and the update is `grad.lerp(buffer, momentum)` (Nesterov's momentum). The weight decays by $1 -
 #   \text{lr} \cdot \lambda$, then loses the orthogonalized update times the adjusted learning rate. With `adjust`

@@ -1263,13 +1263,15 @@ guesses.settle("images that LRU finds", 100 * found[0.5][0])
 # of lines each. The streams are numbered from 0 over all workers of all ranks.
 #
 # - The files come in random order and are dealt to the `n_streams` streams. Iterating stream `number` yields each line of its
-#   own files once, as text without the line break, through a buffer of `buffer_size`, as above. The order depends on `seed`,
+#   own files once, as text without the line break, through a buffer of `buffer_size`: once it is full, a random line leaves it
+#   for each that comes in, and when the files are over, what is left leaves in random order. The order depends on `seed`,
 #   `number` and `n_streams` alone. Global generators and the list `names` are left as they are. No file is opened by two
 #   streams.
 # - `state_dict()` may be asked for after any line. It returns what JSON can hold, and the check writes it to the store. The
 #   job is killed at some step that you do not know.
-# - A new stream that loads the state with `load_state_dict` yields just the lines that the old one would have yielded next. It
-#   opens no file whose lines had all been taken into the buffer.
+# - A new stream that loads the state with `load_state_dict` yields just the lines that the old one would have yielded next, in
+#   the same order. It opens no file whose lines had all been taken into the buffer; of each stream one may be opened to see
+#   that nothing is left of it.
 # - `deal_again(states, n_streams)` takes the states of all old streams and returns a list of `n_streams` states for new ones,
 #   which may be fewer or more. Together these yield every line that was not yet yielded, each exactly once, in any order. (A
 #   new stream's buffer may be fuller than `buffer_size` at first.)

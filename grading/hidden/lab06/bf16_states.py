@@ -12,7 +12,7 @@ def bf16_cases(rng: random.Random) -> tuple[Bf16Steps, ...]:
     return (
         Bf16Steps(n_steps=rng.randint(250, 320), n_weights=rng.randint(6, 12), lr=round(rng.uniform(8e-4, 1.2e-3), 6)),
         Bf16Steps(n_steps=rng.randint(250, 320), weight_decay=round(rng.uniform(0.4, 0.6), 3)),
-        Bf16Steps(n_steps=rng.randint(8, 16), n_weights=rng.randint(50, 80), lr=1e-2, beta1=0.8),
+        Bf16Steps(n_steps=rng.randint(8, 16), n_weights=rng.randint(50, 80), lr=1e-2, beta1=0.8, eps=0.01),
         Bf16Steps(n_steps=rng.randint(2, 4), n_weights=256, n_copies=4, weight_decay=0.5, idle=True),
     )
 

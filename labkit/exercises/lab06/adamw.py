@@ -46,10 +46,14 @@ class AdamSteps(Stepping):
 
 @dataclass(frozen=True)
 class Grouping(Case):
-    """A language model of n_layers whose parameters are to be grouped. tied: its head is its embedding."""
+    """A language model of n_layers whose parameters are to be grouped.
+
+    tied: its head is its embedding. places: it has a second embedding, not among the model's own children.
+    """
 
     n_layers: int = 2
     tied: bool = True
+    places: bool = False
     weight_decay: float = 0.1
 
 
@@ -66,6 +70,8 @@ class LanguageModel(nn.Module):
     def __init__(self, case: Grouping, width: int = 4, stacked: bool = False) -> None:
         super().__init__()
         self.embedding = nn.Embedding(6, width)
+        if case.places:
+            self.front = nn.ModuleDict({"places": nn.Embedding(5, width)})
         self.blocks = nn.ModuleList(Block(width) for _ in range(case.n_layers))
         if stacked:
             self.experts = nn.Parameter(torch.ones(2, width, width))

@@ -122,7 +122,7 @@ BF16_STATES = Exercise(
     public=(
         Bf16Steps(),
         Bf16Steps(weight_decay=0.5),
-        Bf16Steps(n_steps=12, n_weights=64, lr=1e-2, beta1=0.8),
+        Bf16Steps(n_steps=12, n_weights=64, lr=1e-2, beta1=0.8, eps=0.01),
         Bf16Steps(n_steps=2, n_weights=256, n_copies=4, weight_decay=0.5, idle=True),
     ),
     inputs=bf16_inputs,

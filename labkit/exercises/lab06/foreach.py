@@ -49,6 +49,7 @@ FOREACH = Exercise(
         ForeachSteps(n_embeddings=37, mixed=True),
         ForeachSteps(n_groups=2, mixed=True, weight_decay=0.5),
         ForeachSteps(n_steps=8, rare=True),
+        ForeachSteps(n_steps=5, rare=True, mixed=True),
         ForeachSteps(n_steps=8, resumed_after=3, eps=0.1, grad_scale=0.1),
         ForeachSteps(n_steps=3, n_tokens=1024, width=256, n_embeddings=4),
     ),

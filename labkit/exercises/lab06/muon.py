@@ -130,7 +130,7 @@ MUON = Exercise(
         Matrix((512, 16), scale=1e-3),
         Matrix((4, 6), "zeros"),
         Grouping(tied=False),
-        Grouping(),
+        Grouping(places=True),
         MuonSteps(n_steps=1, weight_decay=0.0),
         MuonSteps(),
         MuonSteps(adjust="match_rms_adamw", lr=0.02),

@@ -131,6 +131,7 @@ RESUME = Exercise(
         Lines(6, 10, 8),
         Lines(5, 12, 15, (1, 1, 1), seed=3),
         Lines(8, 6, 1, seed=1),
+        Lines(4, 9, 100, seed=5),
         Lines(9, 7, 4, (3, 3), seed=2),
         Lines(10, 6, 5, (4, 2)),
         Lines(8, 7, 4, (2, 5), seed=4),

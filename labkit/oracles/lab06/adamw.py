@@ -147,8 +147,8 @@ STEP_HINTS = (
     ),
     Hint(
         moved_as("one count in the group", "counts without a gradient"),
-        "The count of a parameter goes on in a step in which it has no gradient. Each has a count of its own, "
-        'self.state[p]["step"], and one whose p.grad is None makes no step.',
+        "A parameter that had no gradient in some step is corrected by a count that went on, or by another's. Each has "
+        'a count of its own, self.state[p]["step"], and one whose p.grad is None makes no step.',
     ),
     Hint(
         moved_as("correction of the step before"),

@@ -16,7 +16,7 @@ GAP = 2.0**-7
 
 MISTAKES = (
     *("no decay", "decay not times lr", "l2", "no correction", "no first correction", "no second correction"),
-    *("betas swapped", "no root", "uphill"),
+    *("betas swapped", "no root", "uphill", "eps before the correction"),
 )
 """Adam's, which `exactly` can make."""
 
@@ -54,7 +54,8 @@ def exactly(run: CaseRun[Bf16Steps], mistake: str = "") -> Ended:
         gap = gap_at(weight)
         of_mean = beta1**2 * of_mean + gap_at(mean) ** 2 / 4
         below = square / two if mistake == "no root" else (square / two).sqrt()
-        adam = case.lr * (mean / one) / (below + case.eps)
+        eps = case.eps / two**0.5 if mistake == "eps before the correction" else case.eps
+        adam = case.lr * (mean / one) / (below + eps)
         moved = weight * shrunk + (-adam if mistake == "uphill" else adam)
         share = (moved.abs() / gap) % 1  # of a gap, which is the chance of one gap more
         weight = weight - moved

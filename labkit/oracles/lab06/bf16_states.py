@@ -238,6 +238,11 @@ BF16_STATES = Oracle(
             found("decay not times lr"),
             "The weights decay too fast: the factor is 1 - lr * weight_decay, not 1 - weight_decay.",
         ),
+        Hint(
+            found("eps before the correction"),
+            "eps was added before the correction. It is the last thing before the division: the root of the corrected "
+            "exp_avg_sq, plus eps.",
+        ),
         Hint(found("betas swapped"), "The betas are swapped: the first belongs to exp_avg."),
         Hint(
             found("no root"),
@@ -246,13 +251,14 @@ BF16_STATES = Oracle(
         Hint(found("uphill"), "The weights climb up the gradient. Subtract the step."),
         Hint(
             found("toward zero"),
-            "On average the weights end too close to zero. Cutting bits off rounds toward zero every time; the noise "
-            "has to be added before the cut.",
+            "On average the weights end too close to zero. Cutting bits off rounds toward zero every time: the noise "
+            "has to be added before the cut, and has to reach over the whole gap between two numbers.",
         ),
         Hint(
             found("square"),
             "The weights are right on average, and the second moment is not: with beta2 = 0.999 it changes by 0.1 % in "
-            "a step, and rounding to nearest loses that. Round the new moments by chance too.",
+            "a step, which rounding to nearest loses. Round the new moments by chance too, with new draws in every "
+            "step.",
         ),
         Hint(
             found("mean"),

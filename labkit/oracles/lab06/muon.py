@@ -81,7 +81,8 @@ def called(run: Observation) -> str:
         return as_call("orthogonalize", run.tree["g"])
     if isinstance(run.case, Grouping):
         tied = "tied to the embedding" if run.case.tied else "of its own"
-        return f"split_parameters(model), model with {run.case.n_layers} blocks and a head {tied}"
+        places = ", and an embedding of places" * run.case.places
+        return f"split_parameters(model), model with {run.case.n_layers} blocks and a head {tied}{places}"
     return f"Muon(params, {fields_in_words(run.case.settings())}), {in_words(run.case)}"
 
 

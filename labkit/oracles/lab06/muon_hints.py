@@ -130,8 +130,9 @@ DIAGNOSE = (
         "the check wants more digits.",
     ),
     Hint(
-        sorted_wrongly(lambda muon, adamw: any("embedding" in name or "head" in name for name in muon)),
-        "Embeddings and heads are left to AdamW: their rows belong to tokens, and each token is seen on its own.",
+        sorted_wrongly(lambda muon, adamw: any(name.startswith(("embedding", "front", "head")) for name in muon)),
+        "Embeddings and heads are left to AdamW: their rows belong to tokens or places, each of which is seen on its "
+        "own. An embedding is every nn.Embedding, whatever its name and wherever it is.",
     ),
     Hint(
         sorted_wrongly(lambda muon, adamw: any(part in name for name in muon for part in ("norm", "bias", "scale"))),
@@ -200,7 +201,7 @@ DIAGNOSE = (
     Hint(
         moved_as("no nesterov"),
         "The buffer alone was orthogonalized. Nesterov's momentum takes grad.lerp(buffer, momentum): a bit of this "
-        "step's gradient on top.",
+        "step's gradient on top. The buffer has this step's gradient in it already when that is taken.",
     ),
     Hint(
         moved_as("other rule"),

@@ -126,7 +126,8 @@ RESUME = Oracle(
         ),
         Hint(
             unmixed,
-            "The lines come as they stand in their files. Put them into the buffer, and yield a random one of it.",
+            "The lines come as they stand in their files. Put them into the buffer, and yield a random one of it, also "
+            "when the files are over.",
         ),
         Hint(
             by_each_stream,
@@ -184,8 +185,9 @@ RESUME = Oracle(
                     else whole_stream(run) is None and set(counts(run).values()) == {1} and lost(run) == 0
                 )
             ),
-            "Every line is seen once, but in another order: the generator begins anew. Its state belongs to the state, "
-            "random.Random.getstate().",
+            "Every line is seen once, but in another order. What decides about the next line belongs to the state, as "
+            "it is when the state is asked for: the generator's, random.Random.getstate(), and the buffer's lines in "
+            "their order.",
         ),
         Hint(
             kept(

@@ -13,7 +13,7 @@ def orthogonalize(g):
 
 
 def split_parameters(model):
-    tokens = {model.embedding.weight, model.head.weight}
+    tokens = {m.weight for m in model.modules() if isinstance(m, torch.nn.Embedding) or m is model.head}
     muon, adamw = [], []
     for p in model.parameters():
         (adamw if p.ndim < 2 or any(p is one for one in tokens) else muon).append(p)
