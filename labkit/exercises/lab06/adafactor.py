@@ -42,8 +42,8 @@ def factored_inputs(case: FactoredSteps, gen: torch.Generator) -> dict[str, Tree
     grads = []
     for step in range(case.n_steps):
         factor = case.grad_scale * (case.jump if step == case.n_steps - 1 else 1.0)
-        noisy = lambda scale: factor * scale * (0.5 + torch.randn(scale.shape, generator=gen))  # noqa: B023, E731
-        drawn = {name: noisy(scale) for name, scale in scales.items()}
+        noise = {name: 0.5 + torch.randn(scale.shape, generator=gen) for name, scale in scales.items()}
+        drawn = {name: factor * scale * noise[name] for name, scale in scales.items()}
         grads.append(case.handed_out(step, drawn))
     return {"weights": weights, "grads": grads}
 

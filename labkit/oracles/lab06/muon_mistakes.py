@@ -69,16 +69,16 @@ class ExactMuon(torch.optim.Optimizer):
         is_ = self.mistake.__eq__
         for group in self.param_groups:
             for p in group["params"]:
-                if p.grad is None and is_("stops at None"):
-                    return
-                if p.grad is None and is_("group stops at None"):
-                    break
-                if p.grad is None and is_("decays without a gradient"):
-                    p.mul_(1 - group["lr"] * group["weight_decay"])
-                if p.grad is None and is_("zeros in place of None"):
-                    p.grad = torch.zeros_like(p)
                 if p.grad is None:
-                    continue
+                    if is_("stops at None"):
+                        return
+                    if is_("group stops at None"):
+                        break
+                    if is_("decays without a gradient"):
+                        p.mul_(1 - group["lr"] * group["weight_decay"])
+                    if not is_("zeros in place of None"):
+                        continue
+                    p.grad = torch.zeros_like(p)
                 state, momentum = self.state[p], group["momentum"]
                 buffer = state.setdefault("buffer", torch.zeros_like(p))
                 if is_("whole gradients added"):
