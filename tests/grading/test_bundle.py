@@ -24,6 +24,8 @@ GIVEN = re.compile(
     r"|offs = tl\.program_id\(0\) \* BLOCK_SIZE \+ tl\.arange\(0, BLOCK_SIZE\)|mask = offs < n"
 )
 """Lines of the kernel that lab 12 gives to be repaired: what it loads and stores is right."""
+SHORTEST = 60
+"""Characters of a passage that is a solution's own."""
 
 
 @pytest.fixture(scope="module")
@@ -36,30 +38,54 @@ def bundle(tmp_path_factory) -> Path:
 
 
 def solution_passages() -> set[str]:
-    """Every three consecutive lines of a solution, of 60 characters or more: a hint may quote one line, an oracle may
-    need the same two, and three short ones are everybody's (`try:`, `yield`, `finally:`). What is given is left out."""
+    """Every three consecutive lines of a solution, unless they are short together.
+
+    A hint may quote one line, an oracle may need the same two, and three short ones are everybody's (`try:`, `yield`,
+    `finally:`). What is given is left out.
+    """
     passages: set[str] = set()
     for source in (REPOSITORY / "solutions").glob("[0-9]*.py"):
         for region in re.findall(r"### BEGIN SOLUTION\n(.*?)### END SOLUTION", source.read_text(), re.DOTALL):
             lines = [line.strip() for line in region.splitlines() if line.strip()]
             threes = [lines[at : at + 3] for at in range(len(lines) - 2)]
             passages |= {" ".join(three) for three in threes if not all(map(GIVEN.fullmatch, three))}
-    return {passage for passage in passages if len(passage) >= 60}
+    return {passage for passage in passages if len(passage) >= SHORTEST}
+
+
+def text_in(*folders: Path) -> str:
+    files = (path for folder in folders for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
+    return "\n".join(path.read_text(errors="ignore") for path in files)
+
+
+def given_away(text: str) -> list[str]:
+    """The passages of solutions, and the lines that draw a hidden case, that are in a text."""
+    flat = " ".join(re.sub(r'\\n",?\s*\n\s*"', " ", text).split())
+    passages = solution_passages()
+    hidden = text_in(REPOSITORY / "grading" / "hidden")
+    drawn = {line.strip() for line in hidden.splitlines() if "rng." in line}
+    assert len(passages) > 20 and drawn
+    starts = {passage[:SHORTEST] for passage in passages}
+    begun = {start for at in range(len(flat)) if (start := flat[at : at + SHORTEST]) in starts}
+    found = [passage for passage in passages if passage[:SHORTEST] in begun and passage in flat]
+    return found + [line for line in drawn if line in text]
+
+
+def test_no_solution_is_given_away_by_labkit_or_a_notebook() -> None:
+    assert given_away(text_in(REPOSITORY / "labkit", REPOSITORY / "notebooks")) == []
+
+
+def test_a_solution_in_other_clothes_is_seen() -> None:
+    passage = min(solution_passages())
+    assert given_away("x = 1\n" + passage.replace(" ", "\n    ")) == [passage]
 
 
 @pytest.mark.slow
 def test_no_solution_and_nothing_of_the_grader_is_in_it(bundle) -> None:
     names = {path.relative_to(bundle).parts[0] for path in bundle.rglob("*")}
     assert names.isdisjoint({"grading", "solutions", "tests", "benchmarks", ".git"})
-    text = "\n".join(path.read_text(errors="ignore") for path in bundle.rglob("*") if path.is_file())
+    text = text_in(bundle)
     assert "BEGIN SOLUTION" not in text and "BEGIN HIDDEN TESTS" not in text and "BEGIN MARK SCHEME" not in text
-    hidden = "\n".join(path.read_text() for path in (REPOSITORY / "grading" / "hidden").rglob("*.py"))
-    flat = " ".join(re.sub(r'\\n",?\s*\n\s*"', " ", text).split())
-    passages = solution_passages()
-    given = [passage for passage in passages if passage in flat]
-    assert len(passages) > 20 and not given
-    drawn = {line.strip() for line in hidden.splitlines() if "rng." in line}
-    assert drawn and not [line for line in drawn if line in text]
+    assert given_away(text) == []
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
@@ -67,53 +69,59 @@ class ExactMuon(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self) -> None:
         is_ = self.mistake.__eq__
+        for group, p in self.stepped():
+            state, momentum = self.state[p], group["momentum"]
+            buffer = state.setdefault("buffer", torch.zeros_like(p))
+            if is_("whole gradients added"):
+                buffer.mul_(momentum).add_(p.grad)
+            else:
+                buffer.lerp_(p.grad, momentum if is_("new and old swapped") else 1 - momentum)
+            update = self.with_momentum(buffer, p.grad, momentum)
+            axis = int(self.mistake.startswith("blocks of columns"))
+            blocks = update.chunk(1 if is_("whole") else group["n_blocks"], axis)
+            rows, columns = update.shape if is_("rule of the whole") else blocks[0].shape
+            if is_("blocks of columns, rule of rows"):
+                rows, columns = update.shape[0] // group["n_blocks"], update.shape[1]
+            if is_("columns over rows"):
+                rows, columns = columns, rows
+            rule = group["adjust"]
+            if is_("other rule"):
+                rule = "original" if rule == "match_rms_adamw" else "match_rms_adamw"
+            factor = max(1, rows / columns) ** 0.5 if rule == "original" else 0.2 * max(rows, columns) ** 0.5
+            if is_("no root in the rule"):
+                factor = max(1, rows / columns) if rule == "original" else 0.2 * max(rows, columns)
+            if is_("ratio below 1"):
+                factor = (rows / columns) ** 0.5 if rule == "original" else factor
+            if is_("smaller side"):
+                factor = 0.2 * min(rows, columns) ** 0.5 if rule == "match_rms_adamw" else factor
+            if is_("no 0.2"):
+                factor = max(rows, columns) ** 0.5 if rule == "match_rms_adamw" else factor
+            factor = 1.0 if is_("no rule") else factor
+            shrunk = 0.0 if is_("no decay") else group["lr"] * group["weight_decay"]
+            shrunk = group["weight_decay"] if is_("decay not times lr") else shrunk
+            shrunk = shrunk * factor if is_("decay by the adjusted rate") else shrunk
+            step = update if is_("not orthogonalized") else torch.cat([orthogonalized(one) for one in blocks], axis)
+            if is_("decay after the update"):
+                p.sub_(group["lr"] * factor * step).mul_(1 - shrunk)
+            else:
+                p.mul_(1 - shrunk).sub_(group["lr"] * factor * step)
+
+    def stepped(self) -> Iterator[tuple[dict, Tensor]]:
+        """Each parameter that a step changes, behind its group: what has no gradient is passed over, or as mistaken."""
+        is_ = self.mistake.__eq__
         for group in self.param_groups:
             for p in group["params"]:
-                if p.grad is None:
-                    if is_("stops at None"):
-                        return
-                    if is_("group stops at None"):
-                        break
-                    if is_("decays without a gradient"):
-                        p.mul_(1 - group["lr"] * group["weight_decay"])
-                    if not is_("zeros in place of None"):
-                        continue
+                if p.grad is not None:
+                    yield group, p
+                elif is_("stops at None"):
+                    return
+                elif is_("group stops at None"):
+                    break
+                elif is_("decays without a gradient"):
+                    p.mul_(1 - group["lr"] * group["weight_decay"])
+                elif is_("zeros in place of None"):
                     p.grad = torch.zeros_like(p)
-                state, momentum = self.state[p], group["momentum"]
-                buffer = state.setdefault("buffer", torch.zeros_like(p))
-                if is_("whole gradients added"):
-                    buffer.mul_(momentum).add_(p.grad)
-                else:
-                    buffer.lerp_(p.grad, momentum if is_("new and old swapped") else 1 - momentum)
-                update = self.with_momentum(buffer, p.grad, momentum)
-                axis = int(self.mistake.startswith("blocks of columns"))
-                blocks = update.chunk(1 if is_("whole") else group["n_blocks"], axis)
-                rows, columns = update.shape if is_("rule of the whole") else blocks[0].shape
-                if is_("blocks of columns, rule of rows"):
-                    rows, columns = update.shape[0] // group["n_blocks"], update.shape[1]
-                if is_("columns over rows"):
-                    rows, columns = columns, rows
-                rule = group["adjust"]
-                if is_("other rule"):
-                    rule = "original" if rule == "match_rms_adamw" else "match_rms_adamw"
-                factor = max(1, rows / columns) ** 0.5 if rule == "original" else 0.2 * max(rows, columns) ** 0.5
-                if is_("no root in the rule"):
-                    factor = max(1, rows / columns) if rule == "original" else 0.2 * max(rows, columns)
-                if is_("ratio below 1"):
-                    factor = (rows / columns) ** 0.5 if rule == "original" else factor
-                if is_("smaller side"):
-                    factor = 0.2 * min(rows, columns) ** 0.5 if rule == "match_rms_adamw" else factor
-                if is_("no 0.2"):
-                    factor = max(rows, columns) ** 0.5 if rule == "match_rms_adamw" else factor
-                factor = 1.0 if is_("no rule") else factor
-                shrunk = 0.0 if is_("no decay") else group["lr"] * group["weight_decay"]
-                shrunk = group["weight_decay"] if is_("decay not times lr") else shrunk
-                shrunk = shrunk * factor if is_("decay by the adjusted rate") else shrunk
-                step = update if is_("not orthogonalized") else torch.cat([orthogonalized(one) for one in blocks], axis)
-                if is_("decay after the update"):
-                    p.sub_(group["lr"] * factor * step).mul_(1 - shrunk)
-                else:
-                    p.mul_(1 - shrunk).sub_(group["lr"] * factor * step)
+                    yield group, p
 
     def with_momentum(self, buffer: Tensor, grad: Tensor, momentum: float) -> Tensor:
         """What is orthogonalized."""
