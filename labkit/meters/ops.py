@@ -51,11 +51,16 @@ class Operations(Meter):
             if result is not NotImplemented:
                 return result
         result = func(*args, **kwargs)
-        name = str(packet).removeprefix("aten.")
+        name = _name_of(packet)
         self.count_by_op[name] += _n_loops(args) if name.startswith("_foreach_") else 1
         if count_flops is not None:
             self.flops_by_op[name] += count_flops(*args, **kwargs, out_val=result)
         return result
+
+
+@cache
+def _name_of(packet: object) -> str:
+    return str(packet).removeprefix("aten.")
 
 
 def _n_loops(lists: Sequence[object]) -> int:
@@ -88,9 +93,11 @@ def _flop_formulas() -> dict[object, Callable[..., int]]:
     return {
         aten._scaled_dot_product_flash_attention_for_cpu: forward,
         aten._scaled_dot_product_flash_attention_for_cpu_backward: backward,
-        **dict.fromkeys((aten.mv, aten.dot, aten.vdot), product),
-        **dict.fromkeys((aten.addmm_, aten.baddbmm_, aten.addbmm, aten.addbmm_, aten.addmv, aten.addmv_), added),
         **flop_registry,
+        # Some are in the registry, too: there they make trees of shapes of their arguments, which takes longer.
+        **dict.fromkeys((aten.mm, aten.bmm, aten.mv, aten.dot, aten.vdot), product),
+        **dict.fromkeys((aten.addmm, aten.addmm_, aten.baddbmm, aten.baddbmm_), added),
+        **dict.fromkeys((aten.addbmm, aten.addbmm_, aten.addmv, aten.addmv_), added),
     }
 
 

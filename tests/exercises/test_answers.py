@@ -8,19 +8,20 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import islice
 from random import Random
 
 import pytest
 import torch
 
-from grading.demo.examples import Example, example, examples
+from grading.demo.examples import Example, example, examples, paths
 from grading.hidden import hidden_of
 from labkit import exercises
 from labkit.check.text import as_text
 from labkit.observe import make_inputs
 from labkit.spec import Case, Exercise, Observation, Tree
 from labkit.tree import same
-from tests.exercises.each import ALL, TAKE_A_SECOND, TRAIN, each_exercise, in_full
+from tests.exercises.each import ALL, TAKE_A_SECOND, TIMEOUT_S, TRAIN, each_exercise, in_full
 from tests.exercises.expected import expect_full_marks, expect_own_hints
 from tests.exercises.harness import SECRET, TESTS, CaseSet, public_verdict, solution_of, stub_of
 
@@ -28,8 +29,9 @@ USE_UP_THEIR_TIME = ("the_lectures_loop", "the_lectures_loop_on_a_sorted_list", 
 """Wrong answers that are stopped by the CPU limit, which takes seconds."""
 N_WANTED = {"wrong": 2, "right": 1}
 """How many answers of each kind an exercise needs at least."""
-N_ON_HIDDEN_CASES = 6
-"""How many wrong answers of an exercise are tried on hidden cases while its lab changes."""
+N_FIRST = {"public": 16, "hidden": 6}
+"""How many wrong answers of an exercise are tried on each set of cases while its lab changes: the others in the part
+`answers` alone."""
 N_WITHOUT_TEETH = 6
 """How many wrong answers of an exercise are judged by a check without teeth."""
 CASES: dict[str, Callable[[str], CaseSet]] = {
@@ -123,20 +125,21 @@ def test_wrong_answers_fail_and_a_check_without_its_teeth_lets_some_pass(exercis
     What CUDA does not define is found where the kernel is executed, before an oracle sees anything.
     """
     cases = CaseSet(exercise_id)
-    wrong = list(examples("wrong", exercise_id))
-    runs = expect_own_hints(cases, wrong)
+    known = expect_own_hints(cases, tried_first(exercise_id, "public")[0])
     toothless = replace(
         cases.oracle, expect=None, judge=(), judge_all=(), budgets=(), score=None, earned=None, record=None
     )
-    tried = [one for one in wrong if one.name not in USE_UP_THEIR_TIME and not is_undefined(runs[one.name])]
-    tried = tried[:N_WITHOUT_TEETH]
+    quick = (one for one in examples("wrong", exercise_id) if one.name not in USE_UP_THEIR_TIME)
+    runs_of = ((one, known.get(one.name) or cases.runs(one.source)) for one in quick)
+    tried = list(islice(((one, runs) for one, runs in runs_of if not is_undefined(runs)), N_WITHOUT_TEETH))
     passed = []
-    for one in tried:
-        trouble = runs[one.name][0].trouble
-        again = cases.runs(one.source, forbids=False) if trouble and trouble.kind == "forbidden" else runs[one.name]
+    for one, runs in tried:
+        trouble = runs[0].trouble
+        again = cases.runs(one.source, forbids=False) if trouble and trouble.kind == "forbidden" else runs
         if cases.verdict(again, toothless).passed:
             passed.append(one.name)
-    assert 2 * len(passed) >= len(tried), f"less than half: only {passed} of {[one.name for one in tried]}"
+    names = [one.name for one, _ in tried]
+    assert 2 * len(passed) >= len(tried), f"less than half: only {passed} of {names}"
 
 
 def is_undefined(runs: Sequence[Observation]) -> bool:
@@ -146,26 +149,37 @@ def is_undefined(runs: Sequence[Observation]) -> bool:
 
 @in_full
 def test_some_wrong_answers_fail_on_hidden_cases(exercise_id: str) -> None:
-    expect_own_hints(CASES["hidden"](exercise_id), tried_first_on_hidden_cases(exercise_id)[0])
+    expect_own_hints(CASES["hidden"](exercise_id), tried_first(exercise_id, "hidden")[0])
 
 
-@in_full
-@pytest.mark.later
-def test_the_other_wrong_answers_fail_on_hidden_cases(exercise_id: str) -> None:
-    expect_own_hints(CASES["hidden"](exercise_id), tried_first_on_hidden_cases(exercise_id)[1])
-
-
-def tried_first_on_hidden_cases(exercise_id: str) -> tuple[list[Example], list[Example]]:
+def tried_first(exercise_id: str, cases: str) -> tuple[list[Example], list[Example]]:
     """Some wrong answers from all over the list, and the others."""
     wrong = examples("wrong", exercise_id)
-    first = wrong[:: max(1, -(-len(wrong) // N_ON_HIDDEN_CASES))]
-    return [one for one in wrong if one in first], [one for one in wrong if one not in first]
+    first = wrong[:: -(-len(wrong) // N_FIRST[cases])]
+    return first, [one for one in wrong if one not in first]
 
 
-def test_every_wrong_answer_is_tried_on_hidden_cases() -> None:
+@pytest.mark.full("answers")
+@pytest.mark.later
+@pytest.mark.timeout(TIMEOUT_S)
+@pytest.mark.parametrize(
+    "exercise_id, cases",
+    [
+        pytest.param(name, cases, marks=pytest.mark.lab(name[:2]))
+        for name in ALL
+        for cases in CASES
+        if len(paths("wrong", name)) > N_FIRST[cases]
+    ],
+)
+def test_the_other_wrong_answers_fail(exercise_id: str, cases: str) -> None:
+    expect_own_hints(CASES[cases](exercise_id), tried_first(exercise_id, cases)[1])
+
+
+@pytest.mark.parametrize("cases", CASES)
+def test_every_wrong_answer_is_tried(cases: str) -> None:
     for exercise_id in ALL:
-        first, others = tried_first_on_hidden_cases(exercise_id)
-        assert 2 <= len(first) <= N_ON_HIDDEN_CASES
+        first, others = tried_first(exercise_id, cases)
+        assert 2 <= len(first) <= N_FIRST[cases]
         assert sorted(one.name for one in [*first, *others]) == [one.name for one in examples("wrong", exercise_id)]
 
 

@@ -58,15 +58,19 @@ def test_the_attention_operators_of_the_cpu_are_counted() -> None:
     "call, flops",
     [
         (lambda m, v, b: torch.zeros(3, 5).addmm_(m, m.T @ m.new_ones(3, 5)), 2 * 2 * 3 * 4 * 5),
+        (lambda m, v, b: m @ m.T, 2 * 3 * 4 * 3),
+        (lambda m, v, b: torch.addmm(torch.zeros(3), m, m.T), 2 * 3 * 4 * 3),
+        (lambda m, v, b: b @ b.mT, 2 * 2 * 3 * 4 * 3),
+        (lambda m, v, b: torch.baddbmm(torch.zeros(3), b, b.mT), 2 * 2 * 3 * 4 * 3),
         (lambda m, v, b: m @ v, 2 * 3 * 4),
         (lambda m, v, b: torch.zeros(3).addmv_(m, v), 2 * 3 * 4),
         (lambda m, v, b: v @ v, 2 * 4),
         (lambda m, v, b: torch.zeros(2, 3, 3).baddbmm_(b, b.mT), 2 * 2 * 3 * 4 * 3),
         (lambda m, v, b: torch.zeros(3, 3).addbmm_(b, b.mT), 2 * 2 * 3 * 4 * 3),
     ],
-    ids=["addmm_", "mv", "addmv_", "dot", "baddbmm_", "addbmm_"],
+    ids=["addmm_", "mm", "addmm", "bmm", "baddbmm", "mv", "addmv_", "dot", "baddbmm_", "addbmm_"],
 )
-def test_products_in_place_and_with_vectors_count(call: Callable, flops: int) -> None:
+def test_products_of_every_form_count(call: Callable, flops: int) -> None:
     m, v, b = torch.ones(3, 4), torch.ones(4), torch.ones(2, 3, 4)
     with track_ops() as ops:
         call(m, v, b)

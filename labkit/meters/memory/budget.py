@@ -13,14 +13,15 @@ import tracemalloc
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from labkit.measures import add_to
 from labkit.meters.memory.late import load_late_modules
-from labkit.meters.memory.live import LiveStorage, LiveStorages
+from labkit.meters.memory.live import LIFT_FRESH, LiveStorage, LiveStorages
 from labkit.meters.memory.sites import NOBODYS, Site, calling_line
 from labkit.spec import KiB
 from labkit.units import in_bytes
@@ -39,8 +40,7 @@ N_NAMED = 3
 """How many kinds of tensors are named beside a figure."""
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(NamedTuple):
     """Storages by the tensor that they were made for, and the line that made them. Read only when somebody asks.
 
     Made(4096, (32, 32), torch.float32, ("/home/ada/lab.py", 7))
@@ -50,10 +50,10 @@ class Made:
     shape: tuple[int, ...]
     dtype: torch.dtype
     line: tuple[str, int] | None
-    count: int = 1
+    times: int = 1
 
     def __str__(self) -> str:
-        size = f"{self.count} × {in_bytes(self.n_bytes)}" if self.count > 1 else in_bytes(self.n_bytes)
+        size = f"{self.times} × {in_bytes(self.n_bytes)}" if self.times > 1 else in_bytes(self.n_bytes)
         kind = f"{'×'.join(map(str, self.shape)) or 'scalar'} {str(self.dtype).removeprefix('torch.')}"
         return f"{size}: {kind}" + (f", {Site(*self.line).brief}" if self.line else "")
 
@@ -76,10 +76,9 @@ class NamedStorages(LiveStorages):
             return None
         return Made(tensor.untyped_storage().nbytes(), tuple(tensor.shape), tensor.dtype, calling_line(self.thread))
 
-    def _count(self, part: torch.Tensor, func: object | None) -> None:
-        if func is torch.ops.aten.lift_fresh.default and not part.untyped_storage().resizable():
-            func = None  # from_numpy: the memory is numpy's, and counted as Python's
-        super()._count(part, func)
+    def makes(self, func: object, tensor: torch.Tensor) -> bool:
+        """All but what from_numpy makes known: that memory is numpy's, and counted as Python's."""
+        return func is not LIFT_FRESH or tensor.untyped_storage().resizable()
 
     def ends(self, entry: LiveStorage) -> None:
         # Until something is freed again, what is alive is what there was at the peak.
@@ -90,7 +89,7 @@ class NamedStorages(LiveStorages):
         """What the block made that takes most, equals told as one; `others` are counted as alive."""
         made = Counter(entry.about for entry in (*self._live.values(), *others) if entry.made)
         largest = heapq.nlargest(N_NAMED, made.items(), key=lambda item: item[0].n_bytes * item[1])
-        return tuple(replace(one, count=count) for one, count in largest)
+        return tuple(one._replace(times=times) for one, times in largest)
 
 
 @dataclass
@@ -178,7 +177,7 @@ def _put(measured: dict, held: dict | None, name: str, n_bytes: int, named: list
 
 def _named(largest: Sequence[Made], python_bytes: int) -> list[str]:
     """What takes most, in words and in order."""
-    parts = [(one.n_bytes * one.count, str(one)) for one in largest]
+    parts = [(one.n_bytes * one.times, str(one)) for one in largest]
     if python_bytes:
         parts.append((python_bytes, f"{in_bytes(python_bytes)}: numpy arrays and other objects of Python"))
     return [text for _, text in heapq.nlargest(N_NAMED, parts, key=lambda part: part[0])]

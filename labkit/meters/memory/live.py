@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import torch
 from torch._C._dynamo.eval_frame import set_eval_frame
@@ -21,22 +21,20 @@ from torch._C._dynamo.eval_frame import set_eval_frame
 from labkit.meters.dispatch import Meter
 from labkit.meters.memory.storages import strided_parts, tensors_in
 
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
+LIFT_FRESH = torch.ops.aten.lift_fresh.default
+_DEVICE_OF = torch.ops.prim.device.default
+"""Looked up once: every operation that is metered is compared with these."""
 
 
 class LiveStorage(weakref.ref):
-    """A live storage. grown: the bytes by which it was resized since it was first seen; about: a subclass's notes."""
+    """A live storage: its key and bytes, and whether the block made it.
+
+    grown: the bytes by which it was resized since it was first seen; about: a subclass's notes. They are set by whoever
+    makes one: an `__init__` in Python would cost more than the rest of it.
+    """
 
     __slots__ = ("about", "grown", "key", "made", "n_bytes")
-
-    def __new__(cls, storage: torch.UntypedStorage, forget: Callable, **facts: object) -> LiveStorage:
-        return super().__new__(cls, storage, forget)
-
-    def __init__(
-        self, storage: torch.UntypedStorage, forget: Callable, n_bytes: int, made: bool, about: object
-    ) -> None:
-        super().__init__(storage, forget)
-        self.key, self.n_bytes, self.made, self.about, self.grown = storage._cdata, n_bytes, made, about, 0
 
 
 class LiveStorages(Meter):
@@ -79,25 +77,29 @@ class LiveStorages(Meter):
             set_eval_frame(compiler)
 
     def _dispatch(self, func, types, args, kwargs):
-        if func is torch.ops.prim.device.default:
+        if func is _DEVICE_OF:
             # How fake tensors tell their device: no operation of the program.
             return func(*args)
-        if any(hasattr(kind, "__tensor_flatten__") for kind in types):
+        if types and any(hasattr(kind, "__tensor_flatten__") for kind in types):
             # A wrapper runs its own program on what it holds: that is what is followed.
             return NotImplemented
-        result = self.decomposed(func, args, kwargs or {})
+        kwargs = kwargs or {}
+        result = self.decomposed(func, args, kwargs)
         if result is not NotImplemented:
             return result
         self.before(func)
         # torch.tensor(...) fills a tensor unseen and hands it to lift_fresh, which makes it known: it is not given.
-        used = [] if func is torch.ops.aten.lift_fresh.default else tensors_in(args, [])
+        used = [] if func is LIFT_FRESH else tensors_in(args, [])
         if kwargs:
             tensors_in(kwargs, used)
         for tensor in used:
             self._look(tensor, None)
-        result = func(*args, **(kwargs or {}))
-        for tensor in (result,) if isinstance(result, torch.Tensor) else tensors_in(result, []):
-            self._look(tensor, func)
+        result = func(*args, **kwargs)
+        if type(result) in _PLAIN:
+            self._look(result, func)
+        else:
+            for tensor in tensors_in(result, []):
+                self._look(tensor, func)
         if self.made_bytes > self.most_made_bytes:
             self.most_made_bytes = self.made_bytes
         try:
@@ -113,6 +115,10 @@ class LiveStorages(Meter):
 
     def after(self, func: object) -> None:
         """An operation has run, and what it made has been counted."""
+
+    def makes(self, func: object, tensor: torch.Tensor) -> bool:
+        """Whether a storage seen for the first time as a result of `func` is the block's own."""
+        return True
 
     def about(self, tensor: torch.Tensor, func: object | None) -> object:
         """What to note of a storage seen for the first time, made by `func` or given (None)."""
@@ -133,14 +139,15 @@ class LiveStorages(Meter):
 
     def _count(self, part: torch.Tensor, func: object | None) -> None:
         storage = part.untyped_storage()
-        entry, n_bytes = self._live.get(storage._cdata), storage.nbytes()
+        key, n_bytes = storage._cdata, storage.nbytes()
+        entry = self._live.get(key)
         if entry is None:
             if not self._is_counted(part.device.type):
                 return
-            entry = LiveStorage(
-                storage, self._forget, n_bytes=n_bytes, made=func is not None, about=self.about(part, func)
-            )
-            self._live[entry.key] = entry
+            maker = func if func is not None and self.makes(func, part) else None
+            entry = self._live[key] = LiveStorage(storage, self._forget)
+            entry.key, entry.n_bytes, entry.grown, entry.made = key, n_bytes, 0, maker is not None
+            entry.about = self.about(part, maker)
             if entry.made:
                 self.made_bytes += n_bytes
             else:

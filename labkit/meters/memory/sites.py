@@ -6,6 +6,7 @@ called `backward`, which the block's own thread waits in.
 
 from __future__ import annotations
 
+import functools
 import linecache
 import os
 import sys
@@ -28,6 +29,7 @@ _LIBRARIES = tuple(
     {f"{os.path.realpath(sysconfig.get_path(name))}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     | {f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")}
 )
+_NOT_THE_USERS = (_OURS, "<frozen", _TORCH, *_LIBRARIES)
 
 
 @dataclass(frozen=True)
@@ -64,10 +66,15 @@ class Site:
 def calling_line(thread: int) -> tuple[str, int] | None:
     """File and line of the user's own code on the call stack; the cheaper half of `calling_site`."""
     for frame in _frames(thread):
-        file = frame.f_code.co_filename
-        if not file.startswith((_OURS, "<frozen", _TORCH, *_LIBRARIES)):
+        if _is_users(file := frame.f_code.co_filename):
             return file, frame.f_lineno
     return None
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_users(file: str) -> bool:
+    """Kept, because a meter asks for every tensor that is made, and for every frame below it."""
+    return not file.startswith(_NOT_THE_USERS)
 
 
 def calling_site(thread: int) -> Site | None:
