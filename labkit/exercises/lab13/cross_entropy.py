@@ -11,6 +11,9 @@ from labkit.spec import Answer, Case, Exercise
 
 MASKED_ROW = 1
 """In this row, all columns before `Tokens.masked_before` are minus infinity, so that whole blocks hold nothing else."""
+SURE = 3.5
+"""In the same row, the target's logit lies so far above all others together: its probability is 0.97, and in 16 bits
+what is left of that after 1 is subtracted would have one digit."""
 IGNORED_ROW = 2
 """This row's target is ignore_index."""
 LOW_ROW = 3
@@ -55,6 +58,7 @@ def token_inputs(case: Tokens, gen: torch.Generator) -> dict:
     logits[::2] += LEVEL
     logits[LOW_ROW::2] -= LEVEL
     logits[MASKED_ROW, : case.masked_before] = -float("inf")
+    logits[MASKED_ROW, -1] = logits[MASKED_ROW, :-1].logsumexp(0) + SURE
     targets = torch.randint(FIRST_TARGET, case.vocab - 1, (case.n_tokens,), generator=gen)
     targets[FIRST_IGNORED : FIRST_IGNORED + case.n_ignored] = case.ignore_index
     targets[0], targets[MASKED_ROW], targets[IGNORED_ROW] = 0, case.vocab - 1, case.ignore_index

@@ -33,6 +33,7 @@ from labkit.oracles.lab13.cross_entropy_mistakes import (
     loss_rounded,
     mean_over_all,
     not_divided,
+    one_from_rounded,
     one_is_elsewhere,
     one_is_not_divided,
     rows_elsewhere,
@@ -202,6 +203,11 @@ CROSS_ENTROPY = Oracle(
             count_rounded,
             "The number of tokens that count was rounded: bfloat16 has no 257. Keep it in float32: "
             "logits.new_empty(1, dtype=torch.float32).",
+        ),
+        Hint(
+            one_from_rounded,
+            "The probability was rounded to the dtype of the logits before 1 was subtracted at the target. Near 1 that "
+            "leaves few digits of the difference: compute it in float32, and round when it is stored.",
         ),
         Hint(
             lambda run: gradient_is_right(run) and loss_rounded(run),

@@ -160,6 +160,23 @@ def sums_are_wrong(run: CaseRun[Tokens]) -> bool:
     return bool((sums.abs() > 0.05).any())
 
 
+def one_from_rounded(run: CaseRun[Tokens]) -> bool:
+    """The probability, or its share of the mean, was rounded to the dtype of the logits before 1 was subtracted."""
+    short, n_counted, rows = run.tree["logits"].dtype, shares(run)[0], counted(run)
+    right = by_torch(run)[1]
+    picked = run.tree["targets"][rows, None]
+    at_targets = right[rows].gather(1, picked) * n_counted / run.case.dloss
+    p = at_targets + 1
+    ways = (p.to(short).double() - 1, (p / n_counted).to(short).double() * n_counted - 1)
+    got = run.got["dlogits"][rows].double()
+    others = got.scatter(1, picked, 0.0), right[rows].scatter(1, picked, 0.0)
+    found = got.gather(1, picked) * n_counted / run.case.dloss
+    eps = torch.finfo(short).eps
+    return near(run.case, *others) and any(
+        torch.allclose(found, way, rtol=2 * eps) and not torch.allclose(way, at_targets, rtol=eps) for way in ways
+    )
+
+
 def one_is_not_divided(run: CaseRun[Tokens]) -> bool:
     """At the target, 1 is subtracted after the division by the number of tokens."""
     found = ones(run)
