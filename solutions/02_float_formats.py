@@ -807,7 +807,7 @@ guesses.settle("naive sum below its bound", 4095 * u / (sum(errors) / len(errors
 #     bisect.insort(values, values.pop(0) + values.pop(0))
 # ```
 #
-# Two things are wrong with it. On most lists it returns a different sum than the method does. And 300,000 values take
+# Two things are wrong with it. On most lists it returns a different sum than the method does. And 500,000 values take
 # more than ten seconds. Each turn of the loop makes one addition, searches for the sum's place (about 18 comparisons),
 # and moves entries, because it takes two out of the list and puts one in.
 #
@@ -822,12 +822,12 @@ guesses.take("where the time goes", None, among=among)
 #
 # Write `merge_smallest(values)`, the sum of a list of Python floats, none negative, in no particular order. The list
 # has at least one element. Do not change it. The result must agree with this method in every bit, rounded after each
-# addition (an exact sum such as `math.fsum` may differ in the last bits). 300,000 values must take less than 4 s of CPU
+# addition (an exact sum such as `math.fsum` may differ in the last bits). 500,000 values must take less than 10 s of CPU
 # time.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# What does the loop assume about the list in its first turn? And what must happen to the 299,999 other entries of a
+# What does the loop assume about the list in its first turn? And what must happen to the 499,999 other entries of a
 # list when its first one is removed?
 #
 # </details>
