@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import os
 import re
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,7 @@ from torch import nn
 
 from labkit import track_memory
 from labkit.meters.memory import fake_tensors
-from labkit.meters.memory.budget import PYTHON_NOISE_BYTES, measure_memory, measure_saved
+from labkit.meters.memory.budget import PYTHON_NOISE_BYTES, NamedStorages, measure_memory, measure_saved
 from labkit.meters.memory.sites import calling_line
 from tests.meters.vectors import KIB, vector
 
@@ -298,3 +299,21 @@ def test_a_block_that_begins_elsewhere_does_not_hide_the_peak_of_another() -> No
 
         elsewhere.submit(begin).result()
     assert first["peak_bytes"] > 768 * KIB > other["peak_bytes"] > 256 * KIB
+
+
+def test_a_tensor_that_is_freed_while_another_is_noted_leaves_the_count(monkeypatch) -> None:
+    """As when the garbage collector runs just then; what a finalizer raises Python only reports."""
+    kept, raised = [], []
+
+    class Frees(NamedStorages):
+        def about(self, tensor: torch.Tensor, func: object | None) -> object:
+            kept.clear()
+            return super().about(tensor, func)
+
+    monkeypatch.setattr(sys, "unraisablehook", raised.append)
+    with Frees() as storages:
+        kept.append(torch.ones(1024))
+        other = torch.ones(256)
+        assert storages.made_bytes == other.nbytes
+    assert raised == []
+    assert [one.n_bytes for one in storages.largest_at_peak] == [4096]

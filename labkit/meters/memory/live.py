@@ -145,9 +145,11 @@ class LiveStorages(Meter):
             if not self._is_counted(part.device.type):
                 return
             maker = func if func is not None and self.makes(func, part) else None
-            entry = self._live[key] = LiveStorage(storage, self._forget)
+            entry = LiveStorage(storage, self._forget)
             entry.key, entry.n_bytes, entry.grown, entry.made = key, n_bytes, 0, maker is not None
             entry.about = self.about(part, maker)
+            # Not before it is complete: any of these lines may let the garbage collector free another storage.
+            self._live[key] = entry
             if entry.made:
                 self.made_bytes += n_bytes
             else:
