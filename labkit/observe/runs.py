@@ -18,7 +18,7 @@ from labkit.forbidden_calls import forbidden_call
 from labkit.forbids import refusal
 from labkit.limits import OverLimit, time_limit
 from labkit.measures import held_of_ranks, in_short, of_ranks
-from labkit.meters.full_size import full_size_figures, without_data
+from labkit.meters.full_size import forget_values, full_size_figures, without_data
 from labkit.meters.launches import KernelLaunch
 from labkit.meters.memory import load_imports_of, load_late_modules
 from labkit.observe.inputs import n_ranks
@@ -114,6 +114,7 @@ def observe_full_size(
             with time_limit(exercise.run.wall_s, exercise.run.cpu_s):
                 with without_data() as launches:
                     tree = exercise.inputs(case, torch.Generator().manual_seed(0))
+                    forget_values(tree)
                     exercise.drive(answers, case, tree, unmetered)
                 measured = figures(launches)
         except KeyboardInterrupt:

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 
 from labkit import interpreter
-from labkit.meters.full_size import HostReadsTensor, full_size_figures, without_data
+from labkit.meters.full_size import HostReadsTensor, forget_values, full_size_figures, without_data
 from labkit.meters.launches import Pointer
 from tests.kernels.softmax import softmax, softmax_kernel
 
@@ -66,6 +66,18 @@ def test_a_host_that_reads_a_tensor_is_seen(read) -> None:
     with pytest.raises(HostReadsTensor, match="the host reads a number out of a tensor") as raised, without_data():
         read(torch.ones(4).sum())
     assert any(entry.name == "test_a_host_that_reads_a_tensor_is_seen" for entry in raised.traceback)
+
+
+@pytest.mark.parametrize(
+    "read", [lambda x: bool(x == 1), lambda x: torch.equal(x, torch.ones_like(x)), torch.Tensor.item]
+)
+def test_an_input_that_was_made_from_a_number_is_not_known_either(read) -> None:
+    with without_data():
+        assert read(torch.tensor(1.0)), "the control: PyTorch remembers it"
+    with pytest.raises(HostReadsTensor), without_data():
+        x = torch.tensor(1.0)
+        forget_values({"inputs": [x]})
+        read(x)
 
 
 def test_a_grid_that_no_gpu_takes_is_refused() -> None:
